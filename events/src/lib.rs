@@ -1,1 +1,54 @@
-//! (being written)
+//! The language that Runtime Cloud speaks with its neighbours: identifiers, open enums, the envelope,
+//! the 13 events it emits and the five it takes in. One file per event, named after it.
+
+mod approval_decided;
+mod attempt_outcome_recorded;
+mod capacity_lease_granted;
+mod capacity_lease_released;
+mod envelope;
+mod environment_created;
+mod event;
+mod ids;
+mod inbound;
+mod kinds;
+mod observed_state_changed;
+mod plan_summary;
+mod program;
+mod promotion_approved;
+mod provisioning_applied;
+mod provisioning_failed;
+mod provisioning_planned;
+mod quota_changed;
+mod quota_exceeded;
+mod reconciliation_decided;
+mod reconciliation_proposed;
+mod runtime_drift_detected;
+mod sandbox_released;
+mod specification_declared;
+mod worker_pool_state_changed;
+
+pub use approval_decided::{ApprovalDecided, Decision};
+pub use attempt_outcome_recorded::AttemptOutcomeRecorded;
+pub use capacity_lease_granted::CapacityLeaseGranted;
+pub use capacity_lease_released::CapacityLeaseReleased;
+pub use envelope::{Envelope, EnvelopeError};
+pub use environment_created::{BaselineProgram, EnvironmentCreated, Target};
+pub use event::{Event, EventData, Service};
+pub use ids::*;
+pub use inbound::{Inbound, InboundData};
+pub use kinds::*;
+pub use observed_state_changed::ObservedStateChanged;
+pub use plan_summary::{ApprovalRequired, PlanSummary};
+pub use program::{CommitHash, CommitHashError, ConfigRef, Program, SecretRef};
+pub use promotion_approved::{PromotionApproval, PromotionApproved};
+pub use provisioning_applied::ProvisioningApplied;
+pub use provisioning_failed::ProvisioningFailed;
+pub use provisioning_planned::ProvisioningPlanned;
+pub use quota_changed::QuotaChanged;
+pub use quota_exceeded::QuotaExceeded;
+pub use reconciliation_decided::ReconciliationDecided;
+pub use reconciliation_proposed::ReconciliationProposed;
+pub use runtime_drift_detected::RuntimeDriftDetected;
+pub use sandbox_released::SandboxReleased;
+pub use specification_declared::SpecificationDeclared;
+pub use worker_pool_state_changed::WorkerPoolStateChanged;

@@ -1,0 +1,135 @@
+//! CloudEvents 1.0 in JSON, structured mode: the form of every event on the bus, in both directions.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Event, EventId, InboundData, TenantId};
+
+/// One event with what it says about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// Always "1.0".
+    pub specversion: String,
+    /// The same event has the same id, however often it is sent.
+    pub id: String,
+    /// `/runtime-cloud/<Service>` for ours.
+    pub source: String,
+    /// The topic; also the bus's detail-type.
+    #[serde(rename = "type")]
+    pub topic: String,
+    /// Id of the aggregate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// When it happened, RFC 3339 UTC.
+    pub time: DateTime<Utc>,
+    /// Always "application/json".
+    #[serde(default = "json")]
+    pub datacontenttype: String,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenantid: Option<TenantId>,
+    /// The chain of work that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlationid: Option<String>,
+    /// The message that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causationid: Option<String>,
+    /// W3C trace context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// The event's own fields.
+    pub data: Value,
+}
+
+fn json() -> String {
+    "application/json".to_owned()
+}
+
+/// Why an envelope was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeError {
+    /// The bytes are no envelope.
+    #[error("the event is no CloudEvents 1.0 envelope in JSON: {problem}")]
+    NotAnEnvelope {
+        /// What the parser says, with the field's path.
+        problem: String,
+    },
+    /// The payload lacks a field or has a wrong one.
+    #[error("{topic}: field data.{field}: {problem}")]
+    Field {
+        /// The event's topic.
+        topic: String,
+        /// Path of the field.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Nobody here takes in such an event.
+    #[error(
+        "topic {topic:?} is not taken in here; send one of the inbound events, or map it to one of them first"
+    )]
+    UnknownTopic {
+        /// The topic that came.
+        topic: String,
+    },
+}
+
+impl Envelope {
+    /// Reads an envelope from bytes.
+    pub fn parse(bytes: &[u8]) -> Result<Envelope, EnvelopeError> {
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let envelope: Envelope = serde_path_to_error::deserialize(&mut json)
+            .map_err(|e| EnvelopeError::NotAnEnvelope { problem: at(&e) })?;
+        if envelope.specversion != "1.0" {
+            return Err(EnvelopeError::NotAnEnvelope {
+                problem: format!("specversion is {:?}; send \"1.0\"", envelope.specversion),
+            });
+        }
+        if envelope.id.is_empty() || envelope.id.len() > 256 {
+            return Err(EnvelopeError::NotAnEnvelope { problem: "id must have 1 to 256 characters".to_owned() });
+        }
+        Ok(envelope)
+    }
+
+    /// Reads the payload as one inbound event.
+    pub fn read<T: InboundData>(&self) -> Result<T, EnvelopeError> {
+        serde_path_to_error::deserialize(&self.data).map_err(|e| EnvelopeError::Field {
+            topic: self.topic.clone(),
+            field: e.path().to_string(),
+            problem: e.inner().to_string(),
+        })
+    }
+
+    /// Wraps one of our events. `correlation` and `causation` are the ids of the work that made it.
+    pub fn of(
+        event: &Event,
+        id: EventId,
+        time: DateTime<Utc>,
+        correlation: Option<String>,
+        causation: Option<String>,
+    ) -> serde_json::Result<Envelope> {
+        Ok(Envelope {
+            specversion: "1.0".to_owned(),
+            id: id.to_string(),
+            source: format!("/runtime-cloud/{}", event.producer().name()),
+            topic: event.topic().to_owned(),
+            subject: Some(event.subject()),
+            time,
+            datacontenttype: json(),
+            tenantid: Some(event.tenant().clone()),
+            correlationid: correlation,
+            causationid: causation,
+            traceparent: None,
+            data: event.data()?,
+        })
+    }
+}
+
+fn at(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    match error.path().to_string().as_str() {
+        "." => error.inner().to_string(),
+        path => format!("field {path}: {}", error.inner()),
+    }
+}

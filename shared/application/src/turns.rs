@@ -1,0 +1,44 @@
+//! Whose turn it is in an environment, and the message that says so.
+
+use domain::{EnvironmentSlot, ProvisioningRun};
+use events::{EnvironmentId, ProvisioningRunId, TenantId};
+use ports::commit::Destination;
+
+use crate::work::{Fault, to};
+use crate::workers::{Applier, ApplyRun, PlanRun, Planner};
+
+/// The concurrency group of an environment.
+pub fn group(tenant: &TenantId, environment: &EnvironmentId) -> String {
+    format!("{}/{}", domain::aggregate::encode(tenant.as_str()), domain::aggregate::encode(environment.as_str()))
+}
+
+/// The message for the head of a queue, after a commit that made `slot` out of `before`: None where the head is
+/// the same as before, or the environment is taken.
+pub fn next(before: &EnvironmentSlot, slot: &EnvironmentSlot) -> Result<Option<Destination>, Fault> {
+    let Some(head) = slot.head() else { return Ok(None) };
+    if slot.active.is_some() || before.head().is_some_and(|b| b.run == head.run) {
+        return Ok(None);
+    }
+    wake(&slot.tenant, &slot.environment, head.run, head.approved).map(Some)
+}
+
+/// The message that goes on with a run.
+pub fn wake(
+    tenant: &TenantId,
+    environment: &EnvironmentId,
+    run: ProvisioningRunId,
+    apply: bool,
+) -> Result<Destination, Fault> {
+    let (tenant, environment) = (tenant.clone(), environment.clone());
+    if apply {
+        to::<Applier>(&ApplyRun { tenant, environment, run })
+    } else {
+        to::<Planner>(&PlanRun { tenant, environment, run })
+    }
+}
+
+/// The message that goes on with a run as it stands.
+pub fn wake_run(run: &ProvisioningRun) -> Result<Destination, Fault> {
+    let apply = run.plan.is_some();
+    wake(&run.tenant, &run.environment, run.id, apply)
+}

@@ -1,0 +1,370 @@
+//! Applies an allowed or approved plan, once. The claim is a commit; after it Pulumi is started only by whoever
+//! put the intent; everything that the plan rests on is checked again under the environment's lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::aggregate::{Scoped, Versioned};
+use domain::deployment_specification::SpecificationVersion;
+use domain::environment_slot::SlotCommand;
+use domain::provisioning_run::{Failure, FailureReason, PlanRecord, RunCommand, RunRefusal, RunState, Token};
+use domain::receipt::{ApplyReceipt, ApplyResult};
+use domain::routing::Authority;
+use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
+use events::{EnvironmentId, ProvisioningRunId, TenantId};
+use ports::receipts::run_key;
+use ports::runner::{ApplyJob, ApplyOutcome, Job, Progress};
+use ports::{
+    Artifacts, Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, SecretBroker,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{APPLIER, Row};
+use crate::finish::Finisher;
+use crate::inputs::{Resolved, resolve};
+use crate::settings::Settings;
+use crate::turns;
+use crate::work::{Fault, Worker, or_again};
+
+/// The worker.
+pub struct Applier {
+    /// The end of an apply: store, receipts, artifacts.
+    pub finisher: Finisher,
+    /// Where Pulumi runs.
+    pub runner: Arc<dyn Runner>,
+    /// Policies.
+    pub policy: Arc<dyn PolicyEngine>,
+    /// Configuration.
+    pub config: Arc<dyn ConfigPlatform>,
+    /// Secrets.
+    pub secrets: Arc<dyn SecretBroker>,
+    /// The time at the end of an apply.
+    pub clock: Arc<dyn Clock>,
+    /// Tells this attempt's intent from another's.
+    pub ids: Arc<dyn Ids>,
+    /// Settings.
+    pub settings: Arc<Settings>,
+}
+
+/// Apply a run, or go on with its apply.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplyRun {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Its environment.
+    pub environment: EnvironmentId,
+    /// The run.
+    pub run: ProvisioningRunId,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum ApplyReport {
+    /// It ended, and so it is recorded.
+    Ended {
+        /// Whether all of the plan was applied.
+        applied: bool,
+    },
+    /// There is nothing to apply: it isn't ready, or has ended.
+    Nothing,
+    /// Others are before it.
+    NotItsTurn,
+    /// It waits for something; RunWatch looks again.
+    Waiting(String),
+    /// The runner goes on; a message comes when it has ended.
+    Started,
+}
+
+/// Put once before Pulumi starts: if another one is there, Pulumi is never started (Rule 12).
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Intent {
+    run: ProvisioningRunId,
+    token: String,
+    plan_receipt: Digest,
+    plan_digest: Digest,
+    attempt: uuid::Uuid,
+}
+
+/// What the apply of a claimed run works with.
+struct Claimed<'a> {
+    run: &'a Versioned<ProvisioningRun>,
+    plan: &'a PlanRecord,
+    token: &'a Token,
+    authority: &'a Authority,
+}
+
+impl Worker for Applier {
+    const ROW: &'static Row = &APPLIER;
+    type Input = ApplyRun;
+    type Report = ApplyReport;
+
+    fn key(input: &ApplyRun) -> String {
+        format!("{}/apply", input.run)
+    }
+    fn group(input: &ApplyRun) -> String {
+        turns::group(&input.tenant, &input.environment)
+    }
+
+    async fn run(&self, input: ApplyRun, cx: &Cx) -> Result<ApplyReport, Fault> {
+        // load
+        let id = Scoped::new(input.tenant, input.run);
+        let mut run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
+        if run.is_ready_to_apply() {
+            if let Some(report) = self.claim(&run, cx).await? {
+                return Ok(report);
+            }
+            run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
+        }
+        let (RunState::Applying { token, authority, .. }, Some(plan)) = (&run.state, &run.plan) else {
+            return Ok(ApplyReport::Nothing);
+        };
+        let claimed = Claimed { run: &run, plan, token, authority };
+        if let Some(outcome) = self.finisher.outcome(&run).await? {
+            self.finisher.follow(&run, &outcome, cx).await?;
+            return Ok(ApplyReport::Ended { applied: outcome.applied });
+        }
+
+        // act: Pulumi is started at most once, by whoever puts the intent
+        let may_start = self.intend(&claimed).await?;
+        let began = self.clock.now();
+        if may_start && let Some(moved) = self.moved(&claimed).await? {
+            let failure = Failure {
+                reason: FailureReason::PlanStale,
+                message: format!("{moved}; nothing was touched: plan again with `runtime-cloud plan --rerun {}`", run.id),
+            };
+            return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
+        }
+        let job = self.job(&claimed, may_start, cx).await?;
+        match self.runner.apply(&job).await? {
+            Progress::Running => Ok(ApplyReport::Started),
+            Progress::Finished(mut outcome) => {
+                self.name_the_stop(&claimed, &mut outcome).await?;
+                let result =
+                    if outcome.failure.is_none() { ApplyResult::Succeeded } else { ApplyResult::Failed };
+                self.end(&claimed, outcome, result, began, cx).await
+            }
+            Progress::Dead { proof } => {
+                let failure = Failure {
+                    reason: FailureReason::Interrupted,
+                    message: format!("its process ended without a result ({proof}); plan again to see what is left to do"),
+                };
+                self.end(&claimed, nothing(failure), ApplyResult::Failed, began, cx).await
+            }
+            Progress::Unknown { why } => {
+                let due = cx.now + self.settings.watch_again;
+                let change = run.decide(RunCommand::LookAgain { due }, cx.now).map_err(Fault::refused)?;
+                or_again(self.finisher.store.commit(Commit::of(change, cx)).await?)?;
+                Ok(ApplyReport::Waiting(why))
+            }
+        }
+    }
+}
+
+impl Applier {
+    /// One commit: token taken, run Applying, environment's active run set (Rule 11). None: go on.
+    async fn claim(&self, run: &Versioned<ProvisioningRun>, cx: &Cx) -> Result<Option<ApplyReport>, Fault> {
+        let store = &self.finisher.store;
+        let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
+        let slot = store.need::<EnvironmentSlot>(&slot).await?;
+        if !slot.is_head(run.id) {
+            return Ok(Some(ApplyReport::NotItsTurn));
+        }
+        if let Some(taint) = &slot.tainted {
+            return Ok(Some(ApplyReport::Waiting(taint.reason.clone())));
+        }
+        let due = cx.now + self.settings.apply_limit;
+        let start = run.decide(RunCommand::StartApply { token: slot.next_token(), due }, cx.now);
+        let (change, place, report) = match start {
+            Ok(change) => (change, slot.decide(SlotCommand::Take { run: run.id }, cx.now), None),
+            // What let it through has run out: the run ends, and the next one gets its turn.
+            Err(RunRefusal::Expired { .. }) => (
+                run.decide(RunCommand::Expire, cx.now).map_err(Fault::refused)?,
+                slot.decide(SlotCommand::Leave { run: run.id }, cx.now),
+                Some(ApplyReport::Nothing),
+            ),
+            Err(refusal @ RunRefusal::NoAuthority { .. }) => {
+                let failure = Failure { reason: FailureReason::PlanStale, message: refusal.to_string() };
+                let fail = RunCommand::FailPlan { failure, logs: None };
+                (
+                    run.decide(fail, cx.now).map_err(Fault::refused)?,
+                    slot.decide(SlotCommand::Leave { run: run.id }, cx.now),
+                    Some(ApplyReport::Nothing),
+                )
+            }
+            Err(refusal) => return Err(Fault::refused(refusal)),
+        };
+        let place = place.map_err(Fault::refused)?;
+        let next = turns::next(&slot, place.after())?;
+        or_again(store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
+        Ok(report)
+    }
+
+    /// Whether this attempt may start Pulumi.
+    async fn intend(&self, claimed: &Claimed<'_>) -> Result<bool, Fault> {
+        let run = claimed.run;
+        let intent = Intent {
+            run: run.id,
+            token: claimed.token.to_string(),
+            plan_receipt: claimed.plan.link.receipt.clone(),
+            plan_digest: claimed.plan.plan_digest.clone(),
+            attempt: self.ids.fresh(),
+        };
+        let key = run_key(&run.tenant, run.id, "intent");
+        let put = self.finisher.receipts.put_once(&key, &domain::digest::canonical(&intent)?).await?;
+        Ok(matches!(put, Put::Created | Put::Same))
+    }
+
+    /// What moved since the plan, or None (Rule 13).
+    async fn moved(&self, claimed: &Claimed<'_>) -> Result<Option<String>, Fault> {
+        let store = &self.finisher.store;
+        let run = claimed.run;
+        let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
+        let slot = store.need::<EnvironmentSlot>(&slot).await?;
+        let head = slot.state_of(run.specification).map(|h| h.digest.clone());
+        if head != claimed.plan.state_head {
+            return Ok(Some("the state has moved since it was planned".to_owned()));
+        }
+        let (_, _, inputs) = match self.inputs(run).await? {
+            Ok(inputs) => inputs,
+            Err(problem) => return Ok(Some(problem)),
+        };
+        let differences = claimed.plan.inputs.differences(&inputs.bound);
+        if !differences.is_empty() {
+            return Ok(Some(differences.join("; ")));
+        }
+        if let Err(refusal) = run.authority(self.clock.now()) {
+            return Ok(Some(refusal.to_string()));
+        }
+        Ok(None)
+    }
+
+    async fn inputs(
+        &self,
+        run: &ProvisioningRun,
+    ) -> Result<Result<(Versioned<DeploymentSpecification>, Versioned<Environment>, Resolved), String>, Fault> {
+        let store = &self.finisher.store;
+        let environment = store.need::<Environment>(&run.environment).await?;
+        let version = SpecificationVersion {
+            tenant: run.tenant.clone(),
+            id: run.specification,
+            version: run.specification_version,
+        };
+        let specification = store.need::<DeploymentSpecification>(&version).await?;
+        match resolve(&specification, &environment, &*self.config, &*self.secrets, &*self.runner).await {
+            Ok(inputs) => Ok(Ok((specification, environment, inputs))),
+            Err(crate::inputs::InputError::Port(e)) => Err(e.into()),
+            Err(e) => Ok(Err(e.to_string())),
+        }
+    }
+
+    async fn job(&self, claimed: &Claimed<'_>, may_start: bool, cx: &Cx) -> Result<ApplyJob, Fault> {
+        let run = claimed.run;
+        let artifacts = &self.finisher.artifacts;
+        let state = match &claimed.plan.state_head {
+            Some(head) => Some(artifact(&**artifacts, head).await?),
+            None => None,
+        };
+        // Values go along for redaction even where nothing is started any more.
+        let secrets = match self.inputs(run).await? {
+            Ok((_, _, inputs)) => inputs.secrets,
+            Err(_) => BTreeMap::new(),
+        };
+        Ok(ApplyJob {
+            job: Job {
+                run: run.id,
+                attempt: 1,
+                tenant: run.tenant.clone(),
+                environment: run.environment.clone(),
+                program: run.program.clone(),
+                config: BTreeMap::new(),
+                secrets,
+                passphrase: self.secrets.passphrase(&run.tenant, &run.environment).await?,
+                state,
+                deadline: cx.now + self.settings.apply_limit,
+            },
+            plan_file: artifact(&**artifacts, &claimed.plan.plan_digest).await?,
+            stack_config: artifact(&**artifacts, &claimed.plan.stack_config).await?,
+            may_start,
+        })
+    }
+
+    /// A stop that somebody asked for ends as cancelled.
+    async fn name_the_stop(&self, claimed: &Claimed<'_>, outcome: &mut ApplyOutcome) -> Result<(), Fault> {
+        let Some(failure) = &mut outcome.failure else { return Ok(()) };
+        if failure.reason != FailureReason::Interrupted {
+            return Ok(());
+        }
+        let id = Scoped::new(claimed.run.tenant.clone(), claimed.run.id);
+        let now = self.finisher.store.need::<ProvisioningRun>(&id).await?;
+        if let RunState::Applying { cancel: Some(cancel), .. } = &now.state {
+            failure.reason = FailureReason::Cancelled;
+            failure.message = format!("{} stopped it: {}; {}", cancel.by, cancel.reason, failure.message);
+        }
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        claimed: &Claimed<'_>,
+        outcome: ApplyOutcome,
+        result: ApplyResult,
+        began: chrono::DateTime<chrono::Utc>,
+        cx: &Cx,
+    ) -> Result<ApplyReport, Fault> {
+        let artifacts = &self.finisher.artifacts;
+        let state = match &outcome.state {
+            Some(state) => Some(artifacts.put(state).await?),
+            None => None,
+        };
+        let logs = artifacts.put(&outcome.log).await?;
+        let completed_at = self.clock.now();
+        let receipt = ApplyReceipt {
+            owner: super::planner::owner(claimed.run),
+            plan_receipt: claimed.plan.link.receipt.clone(),
+            result,
+            reason: outcome.failure.as_ref().map(|f| f.reason.code().to_owned()),
+            message: outcome.failure.as_ref().map(|f| f.message.clone()),
+            outputs: outcome.outputs,
+            failing: outcome.failing,
+            changes: outcome.changes,
+            resources: outcome.resources,
+            state,
+            authority: serde_json::to_value(claimed.authority)?,
+            token: claimed.token.to_string(),
+            logs_ref: Some(logs),
+            runner_version: self.runner.version(),
+            started_at: began,
+            completed_at,
+            duration_ms: outcome.duration_ms,
+        };
+        let now = Cx { now: completed_at, ..cx.clone() };
+        let ended = self.finisher.end(claimed.run, receipt, outcome.failure, outcome.pending_operations, &now).await?;
+        Ok(ApplyReport::Ended { applied: ended.applied })
+    }
+}
+
+/// The outcome of an apply that changed nothing.
+fn nothing(failure: Failure) -> ApplyOutcome {
+    ApplyOutcome {
+        log: format!("{}\n", failure.message).into_bytes(),
+        failure: Some(failure),
+        failing: vec![],
+        outputs: serde_json::Value::Object(serde_json::Map::new()),
+        changes: BTreeMap::new(),
+        resources: vec![],
+        state: None,
+        pending_operations: false,
+        duration_ms: 0,
+    }
+}
+
+async fn artifact(artifacts: &dyn Artifacts, digest: &Digest) -> Result<Vec<u8>, PortError> {
+    artifacts.get(digest).await?.ok_or_else(|| {
+        PortError::broken(
+            format!("artifact {digest} is missing"),
+            "restore the artifacts from the same backup as the store",
+        )
+    })
+}

@@ -1,0 +1,75 @@
+//! Durable queues. A message can come twice, late, or in another order between groups; within a group one at a
+//! time, in order.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::error::PortError;
+
+/// A message to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Deduplicates this message only.
+    pub id: Uuid,
+    /// The queue: the name of the worker or handler that reads it.
+    pub queue: String,
+    /// One message of a group at a time.
+    pub group: String,
+    /// JSON.
+    pub body: Vec<u8>,
+    /// The chain of work that it belongs to.
+    pub correlation: String,
+}
+
+/// A message that was received. It is hidden from others until its lease runs out.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// The message.
+    pub message: Message,
+    /// Names this receipt of it.
+    pub lease: Uuid,
+    /// How often it was received.
+    pub deliveries: u32,
+    /// How often handling it failed.
+    pub failures: u32,
+}
+
+/// A message that nobody could handle.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct DeadLetter {
+    /// The message's id.
+    pub id: Uuid,
+    /// Its queue.
+    pub queue: String,
+    /// Its group.
+    pub group: String,
+    /// Its body.
+    pub body: String,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub at: chrono::DateTime<chrono::Utc>,
+}
+
+/// Sends, receives, settles.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Sends; an id that was sent before is not sent again.
+    async fn send(&self, message: &Message, delay: Duration) -> Result<(), PortError>;
+    /// The next message of a queue whose group is free.
+    async fn receive(&self, queue: &str, lease: Duration) -> Result<Option<Delivery>, PortError>;
+    /// Keeps a received message hidden for longer. False where the lease was lost.
+    async fn extend(&self, delivery: &Delivery, lease: Duration) -> Result<bool, PortError>;
+    /// It was handled. False where the lease was lost.
+    async fn done(&self, delivery: &Delivery) -> Result<bool, PortError>;
+    /// It wasn't; try again after a delay. `failed` counts against its attempts.
+    async fn retry(&self, delivery: &Delivery, delay: Duration, failed: bool) -> Result<bool, PortError>;
+    /// Nobody can handle it.
+    async fn bury(&self, delivery: &Delivery, reason: &str) -> Result<bool, PortError>;
+    /// Messages that nobody could handle, oldest first.
+    async fn dead(&self, limit: u32) -> Result<Vec<DeadLetter>, PortError>;
+    /// Sends a dead message again, its attempts anew. False where there is none of that id.
+    async fn redrive(&self, id: Uuid) -> Result<bool, PortError>;
+}

@@ -1,0 +1,42 @@
+//! Records that are written once and never again.
+
+use async_trait::async_trait;
+
+use crate::error::PortError;
+
+/// What a write came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is there now.
+    Created,
+    /// The same bytes were there already.
+    Same,
+    /// Other bytes were there already; they stand.
+    Different,
+}
+
+/// Write-once blobs by key. Keys are paths of percent-encoded parts.
+#[async_trait]
+pub trait Receipts: Send + Sync {
+    /// Writes if nothing is there.
+    async fn put_once(&self, key: &str, bytes: &[u8]) -> Result<Put, PortError>;
+    /// Reads; None where nothing is there.
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, PortError>;
+}
+
+/// Key of a receipt's blob.
+pub fn blob_key(digest: &domain::Digest) -> String {
+    format!("blobs/{digest}")
+}
+
+/// Key of a run's record: `intent` or `outcome`.
+pub fn run_key(tenant: &events::TenantId, run: events::ProvisioningRunId, what: &str) -> String {
+    format!("runs/{}/{run}/{what}", domain::aggregate::encode(tenant.as_str()))
+}
+
+/// Key of a chain link's copy.
+pub fn chain_key(tenant: &events::TenantId, environment: &events::EnvironmentId, sequence: u64) -> String {
+    let tenant = domain::aggregate::encode(tenant.as_str());
+    let environment = domain::aggregate::encode(environment.as_str());
+    format!("chains/{tenant}/{environment}/{sequence:010}")
+}

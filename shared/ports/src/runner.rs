@@ -1,0 +1,161 @@
+//! Where Pulumi runs: start, then finished. On a host a supervised process, elsewhere a function or a task.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::Digest;
+use domain::plan::PlanStep;
+use domain::provisioning_run::Failure;
+use domain::receipt::{AppliedResource, FailedResource};
+use events::{EnvironmentId, Program, ProvisioningRunId, TenantId};
+use serde_json::Value;
+
+use crate::error::PortError;
+use crate::secret::Secret;
+
+/// Which half of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// The plan.
+    Plan,
+    /// The apply.
+    Apply,
+}
+
+impl Phase {
+    /// For names of folders.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Phase::Plan => "plan",
+            Phase::Apply => "apply",
+        }
+    }
+}
+
+/// What both halves need.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The run.
+    pub run: ProvisioningRunId,
+    /// Which start of it: a plan may be started again, an apply never.
+    pub attempt: u32,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Its environment.
+    pub environment: EnvironmentId,
+    /// The program.
+    pub program: Program,
+    /// Plain configuration, by full key.
+    pub config: BTreeMap<String, String>,
+    /// Secret configuration, by full key.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Encrypts the state.
+    pub passphrase: Secret,
+    /// The state to work on a copy of; None for a new stack.
+    pub state: Option<Vec<u8>>,
+    /// When it has to have ended.
+    pub deadline: DateTime<Utc>,
+}
+
+/// An apply needs what was planned, byte for byte.
+#[derive(Debug, Clone)]
+pub struct ApplyJob {
+    /// What both need.
+    pub job: Job,
+    /// The plan file.
+    pub plan_file: Vec<u8>,
+    /// The stack's configuration as it was planned with.
+    pub stack_config: Vec<u8>,
+    /// May it be started if it never was? Only who has just put the intent says yes.
+    pub may_start: bool,
+}
+
+/// How far a job is.
+#[derive(Debug, Clone)]
+pub enum Progress<T> {
+    /// It was started, or goes on; a message comes when it has ended.
+    Running,
+    /// It ended.
+    Finished(T),
+    /// It is proven dead without an end, or was never started (Rule 20).
+    Dead {
+        /// The proof.
+        proof: String,
+    },
+    /// It is silent, and nothing proves its death: it stays locked until a person breaks it.
+    Unknown {
+        /// Why it can't be told.
+        why: String,
+    },
+}
+
+/// How a plan ended.
+#[derive(Debug, Clone)]
+pub struct PlanOutcome {
+    /// The plan, or why there is none.
+    pub result: Result<PlannedChanges, Failure>,
+    /// What was printed, redacted.
+    pub log: Vec<u8>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A plan.
+#[derive(Debug, Clone)]
+pub struct PlannedChanges {
+    /// The plan file, as Pulumi wrote it.
+    pub plan_file: Vec<u8>,
+    /// The stack's configuration, secrets encrypted.
+    pub stack_config: Vec<u8>,
+    /// Every step, sorted by URN.
+    pub steps: Vec<PlanStep>,
+    /// SHA-256 of the steps with old and new values.
+    pub steps_digest: Digest,
+    /// Resources that stay as they are.
+    pub unchanged: u32,
+}
+
+/// How an apply ended.
+#[derive(Debug, Clone)]
+pub struct ApplyOutcome {
+    /// None where all of the plan was applied.
+    pub failure: Option<Failure>,
+    /// What failed.
+    pub failing: Vec<FailedResource>,
+    /// Outputs; secret ones masked.
+    pub outputs: Value,
+    /// What the engine did, by operation.
+    pub changes: BTreeMap<String, u64>,
+    /// Every resource in the state.
+    pub resources: Vec<AppliedResource>,
+    /// The state after; None where it didn't move.
+    pub state: Option<Vec<u8>>,
+    /// The state holds operations that never ended.
+    pub pending_operations: bool,
+    /// What was printed, redacted.
+    pub log: Vec<u8>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Starts, adopts, collects.
+#[async_trait]
+pub trait Runner: Send + Sync {
+    /// Starts a plan, or goes on with it. May wait for its end, or return Running.
+    async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError>;
+    /// Starts an apply once, or goes on with it. May wait for its end, or return Running.
+    async fn apply(&self, job: &ApplyJob) -> Result<Progress<ApplyOutcome>, PortError>;
+    /// Whether a half of a run lives; starts nothing. Finished carries nothing here.
+    async fn look(&self, run: ProvisioningRunId, phase: Phase) -> Result<Progress<()>, PortError>;
+    /// Asks a half of a run to stop: gracefully once, then for good.
+    async fn stop(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError>;
+    /// The run has ended and its receipts are safe: what it left on disk may go, but for what tells a zombie.
+    async fn clean(&self, run: ProvisioningRunId) -> Result<(), PortError>;
+    /// Runs whose dead copy of the state changed after their end, with what was seen.
+    async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError>;
+    /// Name and SHA-256 of each tool: an input of every plan.
+    fn tools(&self) -> BTreeMap<String, String>;
+    /// For receipts.
+    fn version(&self) -> String;
+}
