@@ -1,0 +1,328 @@
+//! One SQLite file: WAL, synchronous FULL, one writer thread that commits what waits in one go, a few readers.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use ports::PortError;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{oneshot, watch};
+
+/// The versioned migrations, in their order.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
+
+/// How many writes share one commit at most.
+const GROUP: usize = 64;
+/// How many connections read at once.
+const READERS: usize = 4;
+
+/// Why a database can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// SQLite says no.
+    #[error("{path} can't be opened as a store; restore a backup, or move the file away to begin anew")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// The file is damaged.
+    #[error("{path} is damaged ({problem}); restore a backup with `runtime-cloud backup restore`")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite found.
+        problem: String,
+    },
+    /// A newer program wrote it.
+    #[error("{path} was written by a newer version (schema {found}, this one knows {known}); upgrade runtime-cloud")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) enum WriteFault {
+    /// Nothing of it is there.
+    NotApplied(PortError),
+    /// Nobody knows.
+    Unknown(PortError),
+}
+
+impl From<WriteFault> for PortError {
+    fn from(fault: WriteFault) -> PortError {
+        match fault {
+            WriteFault::NotApplied(e) | WriteFault::Unknown(e) => e,
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce(&Connection) -> After + Send>;
+/// What a job does once the commit's fate is known.
+type After = Box<dyn FnOnce(Result<(), &Fate>) + Send>;
+
+struct Fate {
+    unknown: bool,
+    text: String,
+}
+
+/// A database. Clones share it.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    jobs: mpsc::Sender<Job>,
+    readers: Mutex<Vec<Connection>>,
+    wrote: watch::Sender<u64>,
+    failed: watch::Sender<Option<String>>,
+}
+
+impl Database {
+    /// Opens a file, checks it and brings it to the newest schema.
+    pub fn open(path: &Path) -> Result<Database, DatabaseError> {
+        let at = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
+        let writer = connect(path, false).map_err(at)?;
+        let damaged = |problem: String| DatabaseError::Damaged { path: path.to_owned(), problem };
+        let check: rusqlite::Result<String> = writer.query_row("PRAGMA quick_check(1)", [], |r| r.get(0));
+        match check {
+            Ok(answer) if answer == "ok" => {}
+            Ok(answer) => return Err(damaged(answer)),
+            Err(e) => return Err(damaged(e.to_string())),
+        }
+        migrate(&writer, path)?;
+        let mut readers = Vec::with_capacity(READERS);
+        for _ in 0..READERS {
+            readers.push(connect(path, true).map_err(at)?);
+        }
+        let (jobs, queue) = mpsc::channel();
+        let (wrote, _) = watch::channel(0);
+        let (failed, _) = watch::channel(None);
+        let inner = Inner { path: path.to_owned(), jobs, readers: Mutex::new(readers), wrote, failed };
+        let inner = Arc::new(inner);
+        let (signal, failing) = (inner.wrote.clone(), inner.failed.clone());
+        thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || write_loop(&writer, &queue, &signal, &failing))
+            .map_err(|e| DatabaseError::Damaged { path: path.to_owned(), problem: e.to_string() })?;
+        Ok(Database { inner })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Changes whenever something was written.
+    pub fn wrote(&self) -> watch::Receiver<u64> {
+        self.inner.wrote.subscribe()
+    }
+
+    /// Says why once the disk can't be trusted any more: the host stops then.
+    pub fn failed(&self) -> watch::Receiver<Option<String>> {
+        self.inner.failed.subscribe()
+    }
+
+    /// Runs a write; what waits at the same time is committed in one go. Its own failure undoes it alone.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, WriteFault> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            let result = savepoint(connection, work);
+            Box::new(move |fate| {
+                let result = match (result, fate) {
+                    (Ok(value), Ok(())) => Ok(value),
+                    (Ok(_), Err(fate)) => {
+                        let error = PortError::unavailable("the store", fate.text.clone());
+                        Err(if fate.unknown { WriteFault::Unknown(error) } else { WriteFault::NotApplied(error) })
+                    }
+                    (Err(e), _) => Err(WriteFault::NotApplied(fault(e))),
+                };
+                // Who asked may have gone; the write stands.
+                drop(answer.send(result));
+            })
+        });
+        let gone = || PortError::unavailable("the store", "its writer has stopped");
+        self.inner.jobs.send(job).map_err(|_| WriteFault::NotApplied(gone()))?;
+        answered.await.unwrap_or_else(|_| Err(WriteFault::Unknown(gone())))
+    }
+
+    /// Runs a read.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let inner = Arc::clone(&self.inner);
+        let task = tokio::task::spawn_blocking(move || {
+            let pooled = inner.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let connection = match pooled {
+                Some(connection) => connection,
+                None => connect(&inner.path, true)?,
+            };
+            let result = work(&connection);
+            let mut readers = inner.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            if readers.len() < READERS {
+                readers.push(connection);
+            }
+            result
+        });
+        match task.await {
+            Ok(result) => result.map_err(fault),
+            Err(e) => Err(PortError::unavailable("the store", e)),
+        }
+    }
+}
+
+fn connect(path: &Path, reading: bool) -> rusqlite::Result<Connection> {
+    let flags = if reading {
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+    };
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    if !reading {
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+    }
+    Ok(connection)
+}
+
+fn migrate(connection: &Connection, path: &Path) -> Result<(), DatabaseError> {
+    let at = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).map_err(at)?;
+    if found > known {
+        return Err(DatabaseError::Newer { path: path.to_owned(), found, known });
+    }
+    for (version, sql) in (1_i64..).zip(MIGRATIONS) {
+        if version > found {
+            let all = format!("BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {version};\nCOMMIT;");
+            connection.execute_batch(&all).map_err(at)?;
+        }
+    }
+    Ok(())
+}
+
+fn savepoint<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.execute_batch("SAVEPOINT job")?;
+    match work(connection) {
+        Ok(value) => {
+            connection.execute_batch("RELEASE job")?;
+            Ok(value)
+        }
+        Err(e) => {
+            connection.execute_batch("ROLLBACK TO job; RELEASE job")?;
+            Err(e)
+        }
+    }
+}
+
+fn write_loop(
+    connection: &Connection,
+    queue: &mpsc::Receiver<Job>,
+    wrote: &watch::Sender<u64>,
+    failed: &watch::Sender<Option<String>>,
+) {
+    while let Ok(first) = queue.recv() {
+        let mut jobs = vec![first];
+        while jobs.len() < GROUP {
+            match queue.try_recv() {
+                Ok(job) => jobs.push(job),
+                Err(_) => break,
+            }
+        }
+        let begun = connection.execute_batch("BEGIN IMMEDIATE");
+        let mut afters: Vec<After> = Vec::with_capacity(jobs.len());
+        let fate = match begun {
+            Err(e) => {
+                // Nothing ran; each is told so.
+                for job in jobs {
+                    drop(job);
+                }
+                tracing::error!(error = %e, "the store can't begin a transaction");
+                continue;
+            }
+            Ok(()) => {
+                for job in jobs {
+                    afters.push(job(connection));
+                }
+                connection.execute_batch("COMMIT")
+            }
+        };
+        match fate {
+            Ok(()) => {
+                for after in afters {
+                    after(Ok(()));
+                }
+                wrote.send_modify(|n| *n += 1);
+            }
+            Err(e) => {
+                let in_transaction = !connection.is_autocommit();
+                if in_transaction && let Err(undo) = connection.execute_batch("ROLLBACK") {
+                    tracing::error!(error = %undo, "the store can't roll back");
+                }
+                // A full disk undoes the commit; a failed fsync leaves its fate open, and the disk is not trusted
+                // any more.
+                let unknown = !is_full(&e);
+                let fate = Fate { unknown, text: e.to_string() };
+                for after in afters {
+                    after(Err(&fate));
+                }
+                if unknown {
+                    failed.send_replace(Some(e.to_string()));
+                }
+            }
+        }
+    }
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+    )
+}
+
+/// A fault of SQLite at the port.
+pub(crate) fn fault(error: rusqlite::Error) -> PortError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => PortError::broken_by(
+            "the store is damaged",
+            "restore a backup with `runtime-cloud backup restore`",
+            error,
+        ),
+        _ => PortError::unavailable("the store", error),
+    }
+}
+
+/// Milliseconds since 1970, as the tables hold times.
+pub(crate) fn millis(time: chrono::DateTime<chrono::Utc>) -> i64 {
+    time.timestamp_millis()
+}
+
+/// A time from the tables.
+pub(crate) fn time(millis: i64) -> chrono::DateTime<chrono::Utc> {
+    chrono::DateTime::from_timestamp_millis(millis).unwrap_or_default()
+}
+
+/// A value that a table holds as text.
+pub(crate) fn uuid(text: &str) -> uuid::Uuid {
+    text.parse().unwrap_or_default()
+}

@@ -1,0 +1,64 @@
+//! Receipts on disk: write-once, read-only.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ports::{Ids, PortError, Put, Receipts};
+
+use crate::disk;
+
+/// Receipts below a folder.
+#[derive(Clone)]
+pub struct DiskReceipts {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Names of temporary files.
+    pub ids: Arc<dyn Ids>,
+}
+
+impl DiskReceipts {
+    fn path(&self, key: &str) -> Result<PathBuf, PortError> {
+        let plain = |p: &str| {
+            !p.is_empty() && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'%'))
+        };
+        if !key.split('/').all(plain) {
+            return Err(PortError::broken(format!("receipt key {key:?} is malformed"), "percent-encode its parts"));
+        }
+        Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(short(part))))
+    }
+}
+
+/// A file name holds 255 bytes; a longer part is named by its beginning and its digest.
+fn short(part: &str) -> String {
+    if part.len() <= 200 {
+        return part.to_owned();
+    }
+    let digest = domain::Digest::of(part.as_bytes());
+    format!("{}.{digest}", part.get(..100).unwrap_or_default())
+}
+
+#[async_trait]
+impl Receipts for DiskReceipts {
+    async fn put_once(&self, key: &str, bytes: &[u8]) -> Result<Put, PortError> {
+        let path = self.path(key)?;
+        let (bytes, unique) = (bytes.to_vec(), self.ids.fresh().to_string());
+        blocking(move || disk::put_once(&path, &bytes, 0o400, &unique)).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, PortError> {
+        let path = self.path(key)?;
+        blocking(move || disk::get(&path)).await
+    }
+}
+
+/// Runs file work where it may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, PortError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(e)) => Err(PortError::unavailable("the data folder", e)),
+        Err(e) => Err(PortError::unavailable("the data folder", e)),
+    }
+}

@@ -1,0 +1,166 @@
+//! Secrets in files with mode 0600, or from a command, as Git's credential helpers give them. A version is a keyed
+//! digest of the value: it changes when the value does, and tells nothing of it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::aggregate::encode;
+use events::{EnvironmentId, TenantId};
+use hmac::{Hmac, Mac};
+use ports::secret_broker::{SecretBroker, SecretValue};
+use ports::{Ids, PortError, Secret};
+use sha2::Sha256;
+
+/// A command that answers `get`: on its standard input `tenant=…` and `ref=…`, on its output `value=…` and, if it
+/// knows one, `version=…`. No output: it has no such secret.
+#[derive(Debug, Clone)]
+pub struct SecretCommand(pub PathBuf);
+
+/// The broker.
+#[derive(Clone)]
+pub struct FileSecrets {
+    /// The folder, mode 0700.
+    pub folder: PathBuf,
+    /// Asked where no file is there.
+    pub command: Option<SecretCommand>,
+    /// Makes passphrases and the key of the versions.
+    pub ids: Arc<dyn Ids>,
+}
+
+impl FileSecrets {
+    fn path(&self, tenant: &TenantId, reference: &str) -> PathBuf {
+        self.folder.join("values").join(encode(tenant.as_str())).join(encode(reference))
+    }
+
+    /// Puts a secret into its file.
+    pub fn set(&self, tenant: &TenantId, reference: &str, value: &Secret) -> io::Result<()> {
+        let path = self.path(tenant, reference);
+        let temporary = path.with_extension(format!("{}.tmp", self.ids.fresh()));
+        create_private(&temporary, value.reveal().as_bytes())?;
+        fs::rename(&temporary, &path)
+    }
+
+    fn random(&self) -> String {
+        format!("{}{}", self.ids.fresh().simple(), self.ids.fresh().simple())
+    }
+
+    /// Made once: the first who makes it wins.
+    fn made_once(&self, path: &Path) -> io::Result<String> {
+        loop {
+            match read_private(path)? {
+                Some(found) => return Ok(found),
+                None => {
+                    let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
+                    let temporary = parent.join(format!(".{}.tmp", self.ids.fresh()));
+                    create_private(&temporary, self.random().as_bytes())?;
+                    let linked = fs::hard_link(&temporary, path);
+                    fs::remove_file(&temporary)?;
+                    match linked {
+                        Ok(()) => fs::File::open(parent)?.sync_all()?,
+                        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+            }
+        }
+    }
+
+    fn version(&self, value: &str) -> io::Result<String> {
+        let key = self.made_once(&self.folder.join("version-key"))?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).map_err(io::Error::other)?;
+        mac.update(value.as_bytes());
+        let digest = hex::encode(mac.finalize().into_bytes());
+        Ok(digest.get(..16).unwrap_or_default().to_owned())
+    }
+
+    fn read(&self, tenant: &TenantId, reference: &str) -> io::Result<Option<SecretValue>> {
+        if let Some(value) = read_private(&self.path(tenant, reference))? {
+            return Ok(Some(SecretValue { version: self.version(&value)?, value: Secret::new(value) }));
+        }
+        match &self.command {
+            None => Ok(None),
+            Some(command) => self.ask(command, tenant, reference),
+        }
+    }
+
+    fn ask(&self, command: &SecretCommand, tenant: &TenantId, reference: &str) -> io::Result<Option<SecretValue>> {
+        let mut child = Command::new(&command.0)
+            .arg("get")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A helper that doesn't read its input closes it; its answer counts.
+            drop(stdin.write_all(format!("tenant={tenant}\nref={reference}\n\n").as_bytes()));
+        }
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            return Err(io::Error::other(format!("the secret command ended with {}", output.status)));
+        }
+        let text = String::from_utf8(output.stdout).map_err(|_| io::Error::other("its answer is not UTF-8"))?;
+        let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
+        let Some(value) = field("value") else { return Ok(None) };
+        let version = match field("version") {
+            Some(version) => version.to_owned(),
+            None => self.version(value)?,
+        };
+        Ok(Some(SecretValue { version, value: Secret::new(value) }))
+    }
+}
+
+fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
+    fs::create_dir_all(parent)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Reads a file that only its owner may read; refuses one that others may.
+fn read_private(path: &Path) -> io::Result<Option<String>> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if metadata.mode() & 0o077 != 0 {
+        let problem = format!("{} may be read by others; run `chmod 600` on it", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    fs::read_to_string(path).map(Some)
+}
+
+fn fault(error: io::Error) -> PortError {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return PortError::broken_by(format!("a secret can't be used: {error}"), "correct it and try again", error);
+    }
+    PortError::unavailable("the Secret Broker", error)
+}
+
+#[async_trait]
+impl SecretBroker for FileSecrets {
+    async fn resolve(&self, tenant: &TenantId, reference: &str) -> Result<Option<SecretValue>, PortError> {
+        let (this, tenant, reference) = (self.clone(), tenant.clone(), reference.to_owned());
+        let read = tokio::task::spawn_blocking(move || this.read(&tenant, &reference));
+        read.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?.map_err(fault)
+    }
+
+    async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError> {
+        let file = self.folder.join("passphrases").join(encode(tenant.as_str())).join(encode(environment.as_str()));
+        let this = self.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            if let Some(parent) = file.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            this.made_once(&file)
+        });
+        let made = made.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?;
+        made.map(Secret::new).map_err(fault)
+    }
+}
