@@ -1,1 +1,19 @@
-//! (being written)
+//! Pulumi's own words: how it is found, started, read and believed.
+
+mod checkpoint;
+mod collect;
+mod engine_events;
+mod preview;
+mod program_check;
+mod project;
+mod redact;
+mod runner;
+mod stack;
+pub mod tools;
+mod workspace;
+
+pub use program_check::{ProgramRefusal, check_program};
+pub use project::{Project, ProjectError};
+pub use redact::Redactor;
+pub use runner::{HostRunner, HostRunnerSettings, ToolBox};
+pub use stack::stack_name;

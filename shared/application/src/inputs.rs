@@ -88,7 +88,7 @@ pub async fn resolve(
         secrets: secret_versions.into_iter().collect(),
         class: environment.class,
         identity: environment.identity_ref.clone(),
-        tools: runner.tools(),
+        tools: runner.tools().await?,
     };
     Ok(Resolved { bound, config, secrets })
 }

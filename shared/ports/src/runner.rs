@@ -150,12 +150,12 @@ pub trait Runner: Send + Sync {
     async fn look(&self, run: ProvisioningRunId, phase: Phase) -> Result<Progress<()>, PortError>;
     /// Asks a half of a run to stop: gracefully once, then for good.
     async fn stop(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError>;
-    /// The run has ended and its receipts are safe: what it left on disk may go, but for what tells a zombie.
-    async fn clean(&self, run: ProvisioningRunId) -> Result<(), PortError>;
+    /// A half of a run is recorded: what it left on disk may go, but for what tells a zombie.
+    async fn clean(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError>;
     /// Runs whose dead copy of the state changed after their end, with what was seen.
     async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError>;
     /// Name and SHA-256 of each tool: an input of every plan.
-    fn tools(&self) -> BTreeMap<String, String>;
+    async fn tools(&self) -> Result<BTreeMap<String, String>, PortError>;
     /// For receipts.
     fn version(&self) -> String;
 }

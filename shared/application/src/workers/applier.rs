@@ -13,7 +13,7 @@ use domain::routing::Authority;
 use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::run_key;
-use ports::runner::{ApplyJob, ApplyOutcome, Job, Progress};
+use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, Progress};
 use ports::{
     Artifacts, Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, SecretBroker,
 };
@@ -341,6 +341,7 @@ impl Applier {
         };
         let now = Cx { now: completed_at, ..cx.clone() };
         let ended = self.finisher.end(claimed.run, receipt, outcome.failure, outcome.pending_operations, &now).await?;
+        self.runner.clean(claimed.run.id, Phase::Apply).await?;
         Ok(ApplyReport::Ended { applied: ended.applied })
     }
 }

@@ -15,7 +15,7 @@ use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, Prov
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::policy_engine::ApplyQuestion;
 use ports::receipts::blob_key;
-use ports::runner::{Job, PlanOutcome, PlannedChanges, Progress};
+use ports::runner::{Job, Phase, PlanOutcome, PlannedChanges, Progress};
 use ports::{
     Artifacts, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts, Runner,
     SecretBroker, Store,
@@ -215,6 +215,7 @@ impl Worker for Planner {
         // commit: run, chain link, event and the next message leave together
         let commit = Commit::of(change, cx).and(place).unchanged(&specification).unchanged(&environment);
         or_again(self.store.commit(commit.queue_maybe(next)).await?)?;
+        self.runner.clean(run.id, Phase::Plan).await?;
         Ok(Planned::Recorded { state })
     }
 }
@@ -252,6 +253,7 @@ impl Planner {
         let place = slot.decide(SlotCommand::Leave { run: run.id }, cx.now).map_err(Fault::refused)?;
         let next = turns::next(slot, place.after())?;
         or_again(self.store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
+        self.runner.clean(run.id, Phase::Plan).await?;
         Ok(Planned::Failed)
     }
 

@@ -1,0 +1,299 @@
+//! What a session left, as an outcome: parsed, judged, redacted. The controller believes files, not a report.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use domain::provisioning_run::{Failure, FailureReason};
+use domain::receipt::FailedResource;
+use ports::runner::{ApplyOutcome, Job, PlanOutcome, PlannedChanges};
+use process::{EndedBy, Exit, Status};
+
+use crate::checkpoint::Checkpoint;
+use crate::engine_events;
+use crate::preview::{self, tidy};
+use crate::redact::Redactor;
+use crate::runner::About;
+use crate::workspace::Workspace;
+
+/// How a session ended.
+pub(crate) enum End {
+    /// With its record.
+    Exited(Exit),
+    /// Without one; the proof of its death.
+    Died(String),
+}
+
+/// More of a log isn't kept; its end is.
+const LOG_LIMIT: usize = 1_048_576;
+
+/// Knows the secrets of a job.
+pub(crate) fn redactor(job: &Job) -> Redactor {
+    let secrets = job.secrets.values().chain([&job.passphrase]).map(|s| s.reveal());
+    Redactor::new(secrets)
+}
+
+/// Whether a step was ended by a signal that it did not ask for.
+pub(crate) fn was_killed(exit: &Exit, step: &str) -> bool {
+    let by_signal = exit.step(step).is_some_and(|s| matches!(s.status, Status::Signal(_)));
+    by_signal && matches!(exit.ended_by, EndedBy::StepFailed { .. })
+}
+
+/// A plan that there is none of.
+pub(crate) fn no_plan(reason: FailureReason, message: String) -> PlanOutcome {
+    let log = format!("{message}\n").into_bytes();
+    PlanOutcome { result: Err(Failure { reason, message }), log, duration_ms: 0 }
+}
+
+/// An apply that changed nothing.
+pub(crate) fn no_apply(failure: Failure) -> ApplyOutcome {
+    ApplyOutcome {
+        log: format!("{}\n", failure.message).into_bytes(),
+        failure: Some(failure),
+        failing: vec![],
+        outputs: serde_json::json!({}),
+        changes: BTreeMap::new(),
+        resources: vec![],
+        state: None,
+        pending_operations: false,
+        duration_ms: 0,
+    }
+}
+
+/// The output of a step, by its place in the session; empty where there is none.
+fn output(session: &Path, step: &str, kind: &str) -> Vec<u8> {
+    let Ok(entries) = std::fs::read_dir(session) else { return vec![] };
+    let suffix = format!("-{step}.{kind}");
+    let file = entries.filter_map(Result::ok).find(|e| e.file_name().to_string_lossy().ends_with(&suffix));
+    file.and_then(|f| std::fs::read(f.path()).ok()).unwrap_or_default()
+}
+
+/// Why a session ended early, if the session itself says so.
+fn stopped(exit: &Exit) -> Option<(FailureReason, String)> {
+    let timed_out = exit.steps.iter().find(|s| s.timed_out);
+    match &exit.ended_by {
+        EndedBy::Completed => None,
+        EndedBy::Stopped => Some((FailureReason::Interrupted, "it was stopped".to_owned())),
+        EndedBy::Deadline => Some((FailureReason::TimedOut, "it ran longer than its time limit".to_owned())),
+        EndedBy::OutputLimit => Some((FailureReason::OutputLimit, "it printed more than its limit".to_owned())),
+        EndedBy::SpawnFailed { name, why } => {
+            Some((FailureReason::PlanFailed, format!("step {name} could not be started: {why}")))
+        }
+        EndedBy::StepFailed { name } if timed_out.is_some() => {
+            Some((FailureReason::TimedOut, format!("step {name} ran longer than its time limit")))
+        }
+        EndedBy::StepFailed { .. } => None,
+    }
+}
+
+fn duration(exit: &Exit) -> u64 {
+    exit.ended_unix_ms.saturating_sub(exit.started_unix_ms)
+}
+
+/// Errors that Pulumi writes to its error output, without its noise.
+fn said(stderr: &[u8]) -> String {
+    let text = tidy(&String::from_utf8_lossy(stderr));
+    let noise = |l: &&str| !l.trim().is_empty() && !l.starts_with("warning: using pulumi-");
+    text.lines().filter(noise).collect::<Vec<_>>().join("\n")
+}
+
+fn log(text: String, redactor: &Redactor) -> Vec<u8> {
+    let text = redactor.text(&text);
+    if text.len() <= LOG_LIMIT {
+        return text.into_bytes();
+    }
+    let mut start = text.len() - LOG_LIMIT;
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("... the first {start} bytes are left out ...\n{}", text.get(start..).unwrap_or_default()).into_bytes()
+}
+
+/// The outcome of a plan's session.
+pub(crate) fn plan(
+    session: &Path,
+    workspace: &Workspace,
+    about: &About,
+    exit: &Exit,
+    redactor: &Redactor,
+) -> PlanOutcome {
+    let stdout = output(session, "preview", "stdout");
+    let mut text = String::new();
+    for step in &exit.steps {
+        let stderr = said(&output(session, &step.name, "stderr"));
+        if !stderr.is_empty() {
+            text.push_str(&format!("{}: {stderr}\n", step.name));
+        }
+    }
+    let preview = preview::parse(&stdout);
+    let diagnostics = preview.iter().flat_map(|p| &p.diagnostics).filter(|d| d.severity != "debug");
+    for diagnostic in diagnostics {
+        text.push_str(&format!("{}: {}\n", diagnostic.severity, tidy(&diagnostic.message)));
+    }
+    for step in preview.iter().flat_map(|p| &p.steps) {
+        text.push_str(&format!("{} {}\n", step.op, step.urn));
+    }
+    let result = planned(workspace, about, exit, preview, &text).map_err(|(reason, message)| Failure {
+        reason,
+        message: redactor.text(&message),
+    });
+    PlanOutcome { result, log: log(text, redactor), duration_ms: duration(exit) }
+}
+
+fn planned(
+    workspace: &Workspace,
+    about: &About,
+    exit: &Exit,
+    preview: Option<preview::Preview>,
+    text: &str,
+) -> Result<PlannedChanges, (FailureReason, String)> {
+    if let Some(stopped) = stopped(exit) {
+        return Err(stopped);
+    }
+    let failed = |message: String| (FailureReason::PlanFailed, message);
+    if exit.ended_by != EndedBy::Completed {
+        let errors = preview.as_ref().map(preview::Preview::errors).unwrap_or_default();
+        let mut lines: Vec<String> = errors
+            .into_iter()
+            .map(|(urn, message)| urn.map_or(message.clone(), |urn| format!("{urn}: {message}")))
+            .collect();
+        lines.dedup();
+        let message = if lines.is_empty() { text.trim().to_owned() } else { lines.join("; ") };
+        let message = if message.is_empty() { "Pulumi gave no reason".to_owned() } else { message };
+        return Err(failed(format!("{}; correct the program and commit", short(&message))));
+    }
+    let preview = preview.ok_or_else(|| failed("Pulumi's preview printed no plan".to_owned()))?;
+    let steps = preview.steps().map_err(failed)?;
+    let read = |path: std::path::PathBuf| {
+        std::fs::read(&path).map_err(|e| failed(format!("{} can't be read: {e}", path.display())))
+    };
+    let plan_file = read(workspace.plan())?;
+    let untouched = read(workspace.checkpoint(&about.project, &about.stack))?;
+    Checkpoint::parse(&untouched).map_err(failed)?;
+    Ok(PlannedChanges {
+        plan_file,
+        stack_config: read(workspace.config())?,
+        steps: steps.steps,
+        steps_digest: steps.digest,
+        unchanged: steps.unchanged,
+    })
+}
+
+/// A message that fits an event.
+fn short(message: &str) -> String {
+    let mut end = message.len().min(2000);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default().to_owned()
+}
+
+/// The outcome of an apply's session.
+pub(crate) fn apply(
+    session: &Path,
+    workspace: &Workspace,
+    about: &About,
+    end: &End,
+    before: Option<&[u8]>,
+    redactor: &Redactor,
+) -> ApplyOutcome {
+    let stdout = output(session, "up", "stdout");
+    let stderr = said(&output(session, "up", "stderr"));
+    let events = engine_events::parse(&stdout);
+    let state = std::fs::read(workspace.checkpoint(&about.project, &about.stack)).ok();
+    let checkpoint = state.as_deref().map(Checkpoint::parse);
+    let moved = match (&state, before) {
+        (Some(now), Some(before)) => now != before,
+        (Some(now), None) => *now != Checkpoint::empty(&about.project, &about.stack),
+        (None, _) => false,
+    };
+    let mut failing = events.failing;
+    if failing.is_empty() && let Some(part) = engine_events::preview_part(&stdout) {
+        let errors = preview::parse(part).map(|p| p.errors()).unwrap_or_default();
+        failing.extend(errors.into_iter().map(|(urn, message)| FailedResource { urn, message }));
+    }
+    for resource in &mut failing {
+        resource.message = redactor.text(&short(&resource.message));
+    }
+    let mut failure = failure(end, events.result.as_deref(), &failing, &stderr, moved);
+    let (mut pending_operations, mut outputs, mut resources) = (false, serde_json::json!({}), vec![]);
+    match checkpoint {
+        Some(Ok(checkpoint)) => {
+            pending_operations = checkpoint.has_pending_operations();
+            outputs = checkpoint.outputs(redactor);
+            resources = checkpoint.applied(redactor);
+        }
+        Some(Err(e)) => {
+            let broken = || Failure { reason: FailureReason::ApplyFailed, message: e.clone() };
+            failure.get_or_insert_with(broken);
+        }
+        None => {
+            let message = "the state has vanished; look at the resources before anything else".to_owned();
+            failure.get_or_insert(Failure { reason: FailureReason::ApplyFailed, message });
+        }
+    }
+    let text = format!("{}{stderr}\n", events.log);
+    let readable = state.filter(|s| moved && Checkpoint::parse(s).is_ok());
+    ApplyOutcome {
+        failure: failure.map(|f| Failure { message: redactor.text(&f.message), ..f }),
+        failing,
+        outputs,
+        changes: events.changes,
+        resources,
+        state: readable,
+        pending_operations,
+        log: log(text, redactor),
+        duration_ms: match end {
+            End::Exited(exit) => duration(exit),
+            End::Died(_) => 0,
+        },
+    }
+}
+
+fn failure(
+    end: &End,
+    result: Option<&str>,
+    failing: &[FailedResource],
+    stderr: &str,
+    moved: bool,
+) -> Option<Failure> {
+    let touched = if moved { "some resources were changed" } else { "the state was not changed" };
+    let next = "see the receipt, then plan again";
+    let because = |reason: FailureReason, why: String| {
+        Some(Failure { reason, message: format!("{why}; {touched}; {next}") })
+    };
+    let exit = match end {
+        End::Died(proof) => {
+            return because(FailureReason::Interrupted, format!("whoever ran it died ({proof})"));
+        }
+        End::Exited(exit) => exit,
+    };
+    if let Some((reason, why)) = stopped(exit) {
+        let reason = if reason == FailureReason::PlanFailed { FailureReason::ApplyFailed } else { reason };
+        return because(reason, why);
+    }
+    if exit.ended_by == EndedBy::Completed && result.is_none_or(|r| r == "succeeded") {
+        return None;
+    }
+    if was_killed(exit, "up") {
+        return because(FailureReason::Interrupted, "Pulumi was killed".to_owned());
+    }
+    let says = |what: &str| stderr.contains(what) || failing.iter().any(|f| f.message.contains(what));
+    if says("update canceled") || says("update cancelled") {
+        return because(FailureReason::Interrupted, "Pulumi was told to stop".to_owned());
+    }
+    if !moved && (says("violates plan") || says("not allowed by the plan") || says("plan constraints")) {
+        let why = format!("what Pulumi would do now is not what was planned: {}", names(failing, stderr));
+        return because(FailureReason::PlanStale, why);
+    }
+    because(FailureReason::ApplyFailed, names(failing, stderr))
+}
+
+fn names(failing: &[FailedResource], stderr: &str) -> String {
+    let name = |f: &FailedResource| match &f.urn {
+        Some(urn) => format!("{urn}: {}", f.message),
+        None => f.message.clone(),
+    };
+    let named = failing.iter().map(name).collect::<Vec<_>>().join("; ");
+    let why = if named.is_empty() { stderr.to_owned() } else { named };
+    if why.is_empty() { "Pulumi gave no reason".to_owned() } else { short(&why) }
+}

@@ -1,0 +1,512 @@
+//! The runner of a host: each half of a run is a supervised session that outlives this process and is adopted by
+//! the next one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::Digest;
+use domain::aggregate::encode;
+use domain::provisioning_run::{Failure, FailureReason};
+use events::{EnvironmentId, ProvisioningRunId, TenantId};
+use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
+use ports::{PortError, ProgramSource, Runner};
+use process::{Life, SecretFile, Secrets, Stdin, Step};
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+use crate::checkpoint::Checkpoint;
+use crate::collect;
+use crate::program_check::check_program;
+use crate::project::Project;
+use crate::stack::{config_file, stack_name};
+use crate::tools::{self, Tools, ToolsSettings};
+use crate::workspace::{self, Workspace};
+
+/// Pulumi, once it is there.
+pub struct ToolBox {
+    settings: ToolsSettings,
+    progress: Box<dyn Fn(tools::Progress) + Send + Sync>,
+    found: OnceCell<Arc<Tools>>,
+}
+
+impl ToolBox {
+    /// Looks for Pulumi when it is first needed; `progress` is told of a download or a build.
+    pub fn new(settings: ToolsSettings, progress: impl Fn(tools::Progress) + Send + Sync + 'static) -> Arc<ToolBox> {
+        Arc::new(ToolBox { settings, progress: Box::new(progress), found: OnceCell::new() })
+    }
+
+    /// Finds, fetches or builds it.
+    pub async fn get(self: &Arc<Self>) -> Result<Arc<Tools>, PortError> {
+        let this = Arc::clone(self);
+        let find = || async move {
+            let found = tokio::task::spawn_blocking(move || tools::find_or_get(&this.settings, &*this.progress));
+            match found.await {
+                Ok(Ok(tools)) => Ok(Arc::new(tools)),
+                Ok(Err(e)) => Err(PortError::broken_by("Pulumi is not to be had", ports::error::chain(&e), e)),
+                Err(e) => Err(PortError::unavailable("Pulumi", e)),
+            }
+        };
+        self.found.get_or_try_init(find).await.cloned()
+    }
+}
+
+/// Where a host's runs work, and their limits.
+#[derive(Debug, Clone)]
+pub struct HostRunnerSettings {
+    /// The data folder.
+    pub data: PathBuf,
+    /// This program: started again as supervisor.
+    pub program: PathBuf,
+    /// This program under the name of the local provider.
+    pub local_provider: PathBuf,
+    /// The local provider's version.
+    pub local_version: String,
+    /// `PATH` of the runs, behind Pulumi's own folders.
+    pub path: String,
+    /// Further variables that the runs see: cloud identities by name, never secrets.
+    pub environment: BTreeMap<String, String>,
+    /// How long an operation in flight may take to end after a stop.
+    pub grace: Duration,
+    /// Bytes that a plan or an apply may print.
+    pub output_limit: u64,
+}
+
+/// The runner.
+pub struct HostRunner {
+    /// Settings.
+    pub settings: HostRunnerSettings,
+    /// Pulumi.
+    pub tools: Arc<ToolBox>,
+    /// Programs.
+    pub programs: Arc<dyn ProgramSource>,
+}
+
+/// How often a plan whose process died is started again: it changes nothing.
+const PLAN_STARTS: u32 = 3;
+/// How long one wait blocks a thread.
+const WAIT: Duration = Duration::from_secs(1);
+/// How long a dead copy of a state is watched.
+const WATCHED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What a workspace says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub run: ProvisioningRunId,
+    pub tenant: TenantId,
+    pub environment: EnvironmentId,
+    pub project: String,
+    pub stack: String,
+    /// The state when the run ended; None while it lives.
+    pub ended: Option<Digest>,
+}
+
+/// Why a session wasn't started.
+enum NotStarted {
+    /// It may work later.
+    Later(PortError),
+    /// It won't: the plan or the apply fails with this.
+    Never(Failure),
+}
+
+impl HostRunner {
+    fn session(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
+        self.settings.data.join("sessions").join(format!("{run}-{}-{start}", phase.as_str()))
+    }
+
+    fn workspace(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
+        self.settings.data.join("work").join(format!("{run}-{}-{start}", phase.as_str()))
+    }
+
+    /// The newest start of a half of a run; 0 where there is none.
+    fn newest(&self, run: ProvisioningRunId, phase: Phase) -> u32 {
+        (1..=PLAN_STARTS).rev().find(|n| self.session(run, phase, *n).exists()).unwrap_or_default()
+    }
+
+    /// Waits for the end of a session.
+    async fn wait(&self, session: &Path) -> Result<Life, PortError> {
+        loop {
+            let session = session.to_owned();
+            let life = blocking(move || Ok(process::wait(&session, WAIT))).await?;
+            if !matches!(life, Life::Running { .. }) {
+                return Ok(life);
+            }
+        }
+    }
+
+    /// Checks the program out, prepares its folder and starts it.
+    async fn start(
+        &self,
+        job: &Job,
+        phase: Phase,
+        start: u32,
+        applied: Option<&ApplyJob>,
+    ) -> Result<(), NotStarted> {
+        let failed = |reason: FailureReason, message: String| NotStarted::Never(Failure { reason, message });
+        let reason = if applied.is_some() { FailureReason::ApplyFailed } else { FailureReason::PlanFailed };
+        let tools = self.tools.get().await.map_err(later)?;
+        let root = self.workspace(job.run, phase, start);
+        let workspace = blocking(move || Workspace::create(root)).await.map_err(later)?;
+        let checkout = self.programs.checkout(&job.program, &workspace.worktree(), job.deadline).await;
+        let checkout = match checkout {
+            Ok(checkout) => checkout,
+            Err(e) if e.is_temporary() && applied.is_none() => return Err(later(e)),
+            Err(e) => return Err(failed(reason, e.chain())),
+        };
+        let project = check_program(&checkout.program).map_err(|e| failed(reason, ports::error::chain(&e)))?;
+        let stack = stack_name(&job.tenant, &job.environment);
+        let about = About {
+            run: job.run,
+            tenant: job.tenant.clone(),
+            environment: job.environment.clone(),
+            project: project.name.clone(),
+            stack: stack.clone(),
+            ended: None,
+        };
+        let state = match &job.state {
+            Some(state) => state.clone(),
+            None => Checkpoint::empty(&project.name, &stack),
+        };
+        let salt = Checkpoint::parse(&state).map_err(|e| failed(reason, e))?.salt().map(str::to_owned);
+        let config = match applied {
+            Some(applied) => applied.stack_config.clone(),
+            None => config_file(&project, &job.config, salt.as_deref()).map_err(|e| failed(reason, e.to_string()))?,
+        };
+        let local_root = self
+            .settings
+            .data
+            .join("local")
+            .join(encode(job.tenant.as_str()))
+            .join(encode(job.environment.as_str()));
+        let step = Steps { workspace: &workspace, program: &checkout.program, stack: &stack };
+        let env = self.environment(&workspace, &tools, &local_root);
+        let (steps, secrets) = match applied {
+            Some(_) => step.apply(&tools, job),
+            None => step.plan(&tools, job, &project, salt.is_none()),
+        };
+        let steps = steps.into_iter().map(|s| Step { env: env.clone(), ..s }).collect();
+        let session = process::Job {
+            marker: format!("{}.{}.{start}", job.run, phase.as_str()),
+            steps,
+            deadline_unix_ms: job.deadline.timestamp_millis().unsigned_abs(),
+            grace_ms: u64::try_from(self.settings.grace.as_millis()).unwrap_or(u64::MAX),
+            output_limit: self.settings.output_limit,
+            // Services of the local target live on after their run, and would die with its cgroup.
+            own_cgroup: false,
+        };
+        let plan_file = applied.map(|a| a.plan_file.clone());
+        let settings = self.settings.clone();
+        let dir = self.session(job.run, phase, start);
+        let started = blocking(move || {
+            std::fs::create_dir_all(&local_root)?;
+            std::fs::create_dir_all(settings.data.join("sessions"))?;
+            workspace.put_state(&about.project, &about.stack, &state)?;
+            workspace.link_plugins(
+                &settings.local_provider,
+                &settings.local_version,
+                Some(&settings.data.join("plugins")),
+            )?;
+            workspace::write(&workspace.config(), &config)?;
+            if let Some(plan_file) = plan_file {
+                workspace::write(&workspace.plan(), &plan_file)?;
+            }
+            workspace::write(&workspace.root.join("about.json"), &serde_json::to_vec(&about)?)?;
+            Ok(process::start(&settings.program, &dir, &session, &secrets))
+        });
+        match started.await.map_err(later)? {
+            Ok(_) => Ok(()),
+            Err(e) => Err(failed(reason, format!("it could not be started: {}", ports::error::chain(&e)))),
+        }
+    }
+
+    /// The complete environment of a run: nothing is inherited.
+    fn environment(&self, workspace: &Workspace, tools: &Tools, local_root: &Path) -> BTreeMap<String, String> {
+        let text = |p: &Path| p.to_string_lossy().into_owned();
+        let mut path: Vec<String> = tools.path_dirs.iter().map(|p| text(p)).collect();
+        path.push(self.settings.path.clone());
+        let mut env = self.settings.environment.clone();
+        for (name, value) in [
+            ("PATH", path.join(":")),
+            ("HOME", text(&workspace.home())),
+            ("TMPDIR", text(&workspace.tmp())),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("PULUMI_HOME", text(&workspace.home())),
+            ("PULUMI_BACKEND_URL", format!("file://{}", text(&workspace.backend()))),
+            ("PULUMI_SKIP_UPDATE_CHECK", "true".to_owned()),
+            ("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true".to_owned()),
+            ("PULUMI_SKIP_CONFIRMATIONS", "true".to_owned()),
+            ("PULUMI_SELF_MANAGED_STATE_NO_LEGACY_WARNING", "true".to_owned()),
+            ("RUNTIME_CLOUD_LOCAL_ROOT", text(local_root)),
+        ] {
+            env.insert(name.to_owned(), value);
+        }
+        env
+    }
+
+    async fn about(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> Result<(Workspace, About), PortError> {
+        let workspace = Workspace { root: self.workspace(run, phase, start) };
+        let file = workspace.root.join("about.json");
+        let about = blocking(move || {
+            let bytes = std::fs::read(file)?;
+            serde_json::from_slice(&bytes).map_err(std::io::Error::other)
+        });
+        Ok((workspace, about.await?))
+    }
+}
+
+fn later(error: PortError) -> NotStarted {
+    if error.is_temporary() {
+        return NotStarted::Later(error);
+    }
+    let message = error.chain();
+    NotStarted::Never(Failure { reason: FailureReason::PlanFailed, message })
+}
+
+/// The programs of a session.
+struct Steps<'a> {
+    workspace: &'a Workspace,
+    program: &'a Path,
+    stack: &'a str,
+}
+
+const PASSPHRASE: &str = "passphrase";
+
+impl Steps<'_> {
+    fn step(&self, name: &str, tools: &Tools, args: &[&str]) -> Step {
+        let text = |p: &Path| p.to_string_lossy().into_owned();
+        let mut argv = vec![text(&tools.pulumi), "-C".to_owned(), text(self.program)];
+        argv.extend(["--non-interactive", "--color", "never"].map(str::to_owned));
+        argv.extend(args.iter().map(|a| (*a).to_owned()));
+        argv.extend(["--stack", self.stack, "--config-file"].map(str::to_owned));
+        argv.push(text(&self.workspace.config()));
+        let mut step = Step::new(name, argv, self.program, u64::MAX / 4);
+        let once = SecretFile::Once(PASSPHRASE.to_owned());
+        step.secret_files.insert("PULUMI_CONFIG_PASSPHRASE_FILE".to_owned(), once);
+        step
+    }
+
+    fn plan(&self, tools: &Tools, job: &Job, project: &Project, new: bool) -> (Vec<Step>, Secrets) {
+        let mut secrets = Secrets::new();
+        secrets.insert(PASSPHRASE, job.passphrase.reveal());
+        let mut steps = vec![];
+        let mut set = |place: usize, key: &str, value: &str| {
+            let name = format!("secret-{place}");
+            secrets.insert(name.clone(), value);
+            let mut step = self.step(&name, tools, &["config", "set", "--secret", key]);
+            step.stdin = Stdin::Secret(name);
+            // The salt is made with the first secret, which asks for the passphrase twice; no program runs there.
+            if new && place == 0 {
+                let again = SecretFile::Rereadable(PASSPHRASE.to_owned());
+                step.secret_files.insert("PULUMI_CONFIG_PASSPHRASE_FILE".to_owned(), again);
+            }
+            steps.push(step);
+        };
+        for (place, (key, value)) in job.secrets.iter().enumerate() {
+            set(place, &project.full_key(key), &project.as_declared(key, value.reveal()));
+        }
+        if new && job.secrets.is_empty() {
+            set(0, "runtimecloud:salt", "salt");
+            steps.push(self.step("salt", tools, &["config", "rm", "runtimecloud:salt"]));
+        }
+        let plan = self.workspace.plan().to_string_lossy().into_owned();
+        let save = format!("--save-plan={plan}");
+        steps.push(self.step("preview", tools, &["preview", "--json", "--refresh=false", &save]));
+        (steps, secrets)
+    }
+
+    fn apply(&self, tools: &Tools, job: &Job) -> (Vec<Step>, Secrets) {
+        let mut secrets = Secrets::new();
+        secrets.insert(PASSPHRASE, job.passphrase.reveal());
+        let plan = format!("--plan={}", self.workspace.plan().to_string_lossy());
+        // Never --skip-preview: a violation of the plan must be found before anything is changed.
+        let up = self.step("up", tools, &["up", "--yes", "--json", "--refresh=false", &plan]);
+        (vec![up], secrets)
+    }
+}
+
+#[async_trait]
+impl Runner for HostRunner {
+    async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError> {
+        loop {
+            let newest = self.newest(job.run, Phase::Plan);
+            let mut start = newest;
+            if newest > 0 {
+                let session = self.session(job.run, Phase::Plan, newest);
+                let died = match self.wait(&session).await? {
+                    Life::Unknown { why, .. } => return Ok(Progress::Unknown { why }),
+                    Life::Finished { exit, .. } if collect::was_killed(&exit, "preview") => "it was killed".to_owned(),
+                    Life::Finished { exit, .. } => {
+                        let (workspace, about) = self.about(job.run, Phase::Plan, newest).await?;
+                        let redactor = collect::redactor(job);
+                        let outcome = blocking(move || {
+                            Ok(collect::plan(&session, &workspace, &about, &exit, &redactor))
+                        });
+                        return Ok(Progress::Finished(outcome.await?));
+                    }
+                    Life::Dead(proof) => format!("{:?}", proof.evidence),
+                    Life::NeverStarted | Life::Running { .. } => "it vanished".to_owned(),
+                };
+                if newest >= PLAN_STARTS {
+                    let message = format!("its planner died {PLAN_STARTS} times, last: {died}; plan again");
+                    return Ok(Progress::Finished(collect::no_plan(FailureReason::Interrupted, message)));
+                }
+                start = newest;
+            }
+            match self.start(job, Phase::Plan, start + 1, None).await {
+                Ok(()) => {}
+                Err(NotStarted::Later(e)) => return Err(e),
+                Err(NotStarted::Never(failure)) => {
+                    return Ok(Progress::Finished(collect::no_plan(failure.reason, failure.message)));
+                }
+            }
+        }
+    }
+
+    async fn apply(&self, job: &ApplyJob) -> Result<Progress<ApplyOutcome>, PortError> {
+        let run = job.job.run;
+        let session = self.session(run, Phase::Apply, 1);
+        if job.may_start && !session.exists() {
+            match self.start(&job.job, Phase::Apply, 1, Some(job)).await {
+                Ok(()) => {}
+                Err(NotStarted::Later(e)) => {
+                    let failure = Failure { reason: FailureReason::ApplyFailed, message: not_touched(&e.chain()) };
+                    return Ok(Progress::Finished(collect::no_apply(failure)));
+                }
+                Err(NotStarted::Never(failure)) => {
+                    let failure =
+                        Failure { reason: FailureReason::ApplyFailed, message: not_touched(&failure.message) };
+                    return Ok(Progress::Finished(collect::no_apply(failure)));
+                }
+            }
+        }
+        let end = match self.wait(&session).await? {
+            Life::Finished { exit, survivors } if survivors.is_empty() => collect::End::Exited(exit),
+            Life::Finished { survivors, .. } => {
+                let why = format!("its supervisor has ended, but {} of its processes live on", survivors.len());
+                return Ok(Progress::Unknown { why });
+            }
+            Life::Dead(proof) if proof.may_have_run => collect::End::Died(format!("{:?}", proof.evidence)),
+            Life::Dead(_) | Life::NeverStarted => {
+                return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() });
+            }
+            Life::Unknown { why, .. } => return Ok(Progress::Unknown { why }),
+            Life::Running { .. } => return Ok(Progress::Running),
+        };
+        let (workspace, about) = self.about(run, Phase::Apply, 1).await?;
+        let redactor = collect::redactor(&job.job);
+        let before = job.job.state.clone();
+        let outcome = blocking(move || {
+            Ok(collect::apply(&session, &workspace, &about, &end, before.as_deref(), &redactor))
+        });
+        Ok(Progress::Finished(outcome.await?))
+    }
+
+    async fn look(&self, run: ProvisioningRunId, phase: Phase) -> Result<Progress<()>, PortError> {
+        let session = self.session(run, phase, self.newest(run, phase).max(1));
+        Ok(match blocking(move || Ok(process::look(&session))).await? {
+            Life::Running { .. } => Progress::Running,
+            Life::Finished { .. } => Progress::Finished(()),
+            Life::NeverStarted => Progress::Dead { proof: "it was never started".to_owned() },
+            Life::Dead(proof) => Progress::Dead { proof: format!("{:?}", proof.evidence) },
+            Life::Unknown { why, .. } => Progress::Unknown { why },
+        })
+    }
+
+    async fn stop(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError> {
+        let newest = self.newest(run, phase);
+        if newest == 0 {
+            return Ok(());
+        }
+        let session = self.session(run, phase, newest);
+        blocking(move || process::stop(&session).map_err(std::io::Error::other)).await
+    }
+
+    async fn clean(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError> {
+        for start in 1..=self.newest(run, phase) {
+            let session = self.session(run, phase, start);
+            let workspace = Workspace { root: self.workspace(run, phase, start) };
+            let cleaned = blocking(move || {
+                let over = !matches!(process::look(&session), Life::Running { .. } | Life::Unknown { .. });
+                if phase == Phase::Apply {
+                    watch_dead_copy(&workspace)?;
+                } else if over {
+                    workspace.remove()?;
+                }
+                if over {
+                    process::remove(&session).map_err(std::io::Error::other)?;
+                }
+                Ok(())
+            });
+            // What stays behind costs space, not truth.
+            if let Err(e) = cleaned.await {
+                tracing::warn!(%run, error = %e.chain(), "a workspace could not be cleaned");
+            }
+        }
+        Ok(())
+    }
+
+    async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError> {
+        let folder = self.settings.data.join("work");
+        blocking(move || {
+            let mut found = vec![];
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+                Err(e) => return Err(e),
+            };
+            for entry in entries {
+                let workspace = Workspace { root: entry?.path() };
+                let Ok(bytes) = std::fs::read(workspace.ended()) else { continue };
+                let about: About = serde_json::from_slice(&bytes).map_err(std::io::Error::other)?;
+                let state = std::fs::read(workspace.checkpoint(&about.project, &about.stack)).unwrap_or_default();
+                if about.ended.as_ref() != Some(&Digest::of(&state)) {
+                    let seen = "the copy of its state changed after it had ended: somebody still works in it";
+                    found.push((about.tenant, about.environment, about.run, seen.to_owned()));
+                } else if std::fs::metadata(workspace.ended())?.modified()?.elapsed().is_ok_and(|age| age > WATCHED) {
+                    workspace.remove()?;
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn tools(&self) -> Result<BTreeMap<String, String>, PortError> {
+        Ok(self.tools.get().await?.digests.clone())
+    }
+
+    fn version(&self) -> String {
+        format!("runtime-cloud {} with Pulumi {}", env!("CARGO_PKG_VERSION"), tools::PULUMI_VERSION)
+    }
+}
+
+fn not_touched(why: &str) -> String {
+    format!("{why}; nothing was touched: plan again")
+}
+
+/// Keeps the private copy of the state and its digest; the rest goes.
+fn watch_dead_copy(workspace: &Workspace) -> std::io::Result<()> {
+    if workspace.ended().exists() {
+        return Ok(());
+    }
+    let mut about: About = serde_json::from_slice(&std::fs::read(workspace.root.join("about.json"))?)?;
+    let state = std::fs::read(workspace.checkpoint(&about.project, &about.stack)).unwrap_or_default();
+    about.ended = Some(Digest::of(&state));
+    for folder in [workspace.worktree(), workspace.home(), workspace.tmp()] {
+        std::fs::remove_dir_all(folder)?;
+    }
+    workspace::write(&workspace.ended(), &serde_json::to_vec(&about)?)
+}
+
+/// Runs file work where it may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, PortError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(e)) => Err(PortError::unavailable("the data folder", e)),
+        Err(e) => Err(PortError::unavailable("the data folder", e)),
+    }
+}

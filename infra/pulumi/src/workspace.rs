@@ -1,0 +1,93 @@
+//! What one start of Pulumi works in: a worktree, a private copy of the state, a home and a folder of its own.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// The folder of one start.
+#[derive(Debug, Clone)]
+pub(crate) struct Workspace {
+    /// The folder.
+    pub root: PathBuf,
+}
+
+impl Workspace {
+    /// Makes it anew; what an earlier try left goes.
+    pub(crate) fn create(root: PathBuf) -> io::Result<Workspace> {
+        let this = Workspace { root };
+        this.remove()?;
+        for folder in [this.root.clone(), this.home(), this.tmp(), this.home().join("plugins")] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        Ok(this)
+    }
+
+    /// Takes everything away.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.root) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn worktree(&self) -> PathBuf {
+        self.root.join("worktree")
+    }
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+    pub(crate) fn tmp(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("stack.yaml")
+    }
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.root.join("plan.json")
+    }
+    pub(crate) fn backend(&self) -> PathBuf {
+        self.root.join("backend")
+    }
+    /// The state's file in the private backend.
+    pub(crate) fn checkpoint(&self, project: &str, stack: &str) -> PathBuf {
+        self.backend().join(".pulumi").join("stacks").join(project).join(format!("{stack}.json"))
+    }
+    /// Digest of the state when the run had ended: a zombie that writes later is seen by it.
+    pub(crate) fn ended(&self) -> PathBuf {
+        self.root.join("ended.json")
+    }
+
+    /// Puts a state into the private backend.
+    pub(crate) fn put_state(&self, project: &str, stack: &str, state: &[u8]) -> io::Result<()> {
+        let file = self.checkpoint(project, stack);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        write(&self.backend().join(".pulumi").join("meta.yaml"), b"version: 1\n")?;
+        write(&file, state)
+    }
+
+    /// Makes installed plugins visible, and this program as the local provider.
+    pub(crate) fn link_plugins(&self, local: &Path, version: &str, installed: Option<&Path>) -> io::Result<()> {
+        let plugins = self.home().join("plugins");
+        let folder = plugins.join(format!("resource-local-v{version}"));
+        fs::create_dir_all(&folder)?;
+        symlink(local, folder.join("pulumi-resource-local"))?;
+        let Some(entries) = installed.and_then(|i| fs::read_dir(i).ok()) else { return Ok(()) };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !name.to_string_lossy().starts_with("resource-local-") {
+                symlink(entry.path(), plugins.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a private file.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
