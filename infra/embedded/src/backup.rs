@@ -28,7 +28,9 @@ fn copy(source: &Path, file: &Path) -> rusqlite::Result<()> {
         let source = Connection::open(source)?;
         let mut target = Connection::open(&part)?;
         let backup = rusqlite::backup::Backup::new(&source, &mut target)?;
-        backup.run_to_completion(1000, Duration::from_millis(1), None)?;
+        // In one step: a write between two steps would make it begin anew, and a busy store never ends writing. The
+        // step reads one state and is in no writer's way.
+        backup.run_to_completion(i32::MAX, Duration::from_millis(1), None)?;
     }
     let io = |e: std::io::Error| rusqlite::Error::ToSqlConversionFailure(Box::new(e));
     std::fs::File::open(&part).and_then(|f| f.sync_all()).map_err(io)?;

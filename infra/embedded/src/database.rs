@@ -65,7 +65,8 @@ impl From<WriteFault> for PortError {
     }
 }
 
-type Job = Box<dyn FnOnce(&Connection) -> After + Send>;
+/// Runs inside a transaction; without one it only learns its fate.
+type Job = Box<dyn FnOnce(Option<&Connection>) -> After + Send>;
 /// What a job does once the commit's fate is known.
 type After = Box<dyn FnOnce(Result<(), &Fate>) + Send>;
 
@@ -140,15 +141,19 @@ impl Database {
     ) -> Result<T, WriteFault> {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let result = savepoint(connection, work);
+            let result = connection.map(|connection| savepoint(connection, work));
             Box::new(move |fate| {
                 let result = match (result, fate) {
-                    (Ok(value), Ok(())) => Ok(value),
-                    (Ok(_), Err(fate)) => {
+                    (Some(Ok(value)), Ok(())) => Ok(value),
+                    (Some(Ok(_)), Err(fate)) => {
                         let error = PortError::unavailable("the store", fate.text.clone());
                         Err(if fate.unknown { WriteFault::Unknown(error) } else { WriteFault::NotApplied(error) })
                     }
-                    (Err(e), _) => Err(WriteFault::NotApplied(fault(e))),
+                    (Some(Err(e)), _) => Err(WriteFault::NotApplied(fault(e))),
+                    (None, fate) => {
+                        let why = fate.err().map_or("it had no transaction", |fate| fate.text.as_str());
+                        Err(WriteFault::NotApplied(PortError::unavailable("the store", why.to_owned())))
+                    }
                 };
                 // Who asked may have gone; the write stands.
                 drop(answer.send(result));
@@ -228,7 +233,11 @@ fn savepoint<T>(
             Ok(value)
         }
         Err(e) => {
-            connection.execute_batch("ROLLBACK TO job; RELEASE job")?;
+            // What can't be undone alone is undone with its whole transaction; its end is seen by the loop.
+            if let Err(undo) = connection.execute_batch("ROLLBACK TO job; RELEASE job") {
+                tracing::error!(error = %undo, "a write can't be undone alone");
+                drop(connection.execute_batch("ROLLBACK"));
+            }
             Err(e)
         }
     }
@@ -248,22 +257,29 @@ fn write_loop(
                 Err(_) => break,
             }
         }
-        let begun = connection.execute_batch("BEGIN IMMEDIATE");
         let mut afters: Vec<After> = Vec::with_capacity(jobs.len());
-        let fate = match begun {
+        let fate = match connection.execute_batch("BEGIN IMMEDIATE") {
             Err(e) => {
                 // Nothing ran; each is told so.
-                for job in jobs {
-                    drop(job);
-                }
                 tracing::error!(error = %e, "the store can't begin a transaction");
+                let fate = Fate { unknown: false, text: e.to_string() };
+                for job in jobs {
+                    job(None)(Err(&fate));
+                }
                 continue;
             }
             Ok(()) => {
+                let mut open = Some(connection);
                 for job in jobs {
-                    afters.push(job(connection));
+                    afters.push(job(open));
+                    // Some errors, a full disk among them, undo the whole transaction: outside of one the next job
+                    // would be committed alone.
+                    open = open.filter(|c| !c.is_autocommit());
                 }
-                connection.execute_batch("COMMIT")
+                match open {
+                    Some(connection) => connection.execute_batch("COMMIT").map_err(|e| (!is_full(&e), e.to_string())),
+                    None => Err((false, "the disk is full or fails: all of the transaction was undone".to_owned())),
+                }
             }
         };
         match fate {
@@ -273,20 +289,19 @@ fn write_loop(
                 }
                 wrote.send_modify(|n| *n += 1);
             }
-            Err(e) => {
+            Err((unknown, text)) => {
                 let in_transaction = !connection.is_autocommit();
                 if in_transaction && let Err(undo) = connection.execute_batch("ROLLBACK") {
                     tracing::error!(error = %undo, "the store can't roll back");
                 }
                 // A full disk undoes the commit; a failed fsync leaves its fate open, and the disk is not trusted
                 // any more.
-                let unknown = !is_full(&e);
-                let fate = Fate { unknown, text: e.to_string() };
+                let fate = Fate { unknown, text };
                 for after in afters {
                     after(Err(&fate));
                 }
                 if unknown {
-                    failed.send_replace(Some(e.to_string()));
+                    failed.send_replace(Some(fate.text));
                 }
             }
         }

@@ -25,17 +25,8 @@ impl DiskReceipts {
         if !key.split('/').all(plain) {
             return Err(PortError::broken(format!("receipt key {key:?} is malformed"), "percent-encode its parts"));
         }
-        Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(short(part))))
+        Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(disk::file_name(part))))
     }
-}
-
-/// A file name holds 255 bytes; a longer part is named by its beginning and its digest.
-fn short(part: &str) -> String {
-    if part.len() <= 200 {
-        return part.to_owned();
-    }
-    let digest = domain::Digest::of(part.as_bytes());
-    format!("{}.{digest}", part.get(..100).unwrap_or_default())
 }
 
 #[async_trait]

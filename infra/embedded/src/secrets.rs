@@ -16,6 +16,8 @@ use ports::secret_broker::{SecretBroker, SecretValue};
 use ports::{Ids, PortError, Secret};
 use sha2::Sha256;
 
+use crate::disk;
+
 /// A command that answers `get`: on its standard input `tenant=…` and `ref=…`, on its output `value=…` and, if it
 /// knows one, `version=…`. No output: it has no such secret.
 #[derive(Debug, Clone)]
@@ -34,13 +36,14 @@ pub struct FileSecrets {
 
 impl FileSecrets {
     fn path(&self, tenant: &TenantId, reference: &str) -> PathBuf {
-        self.folder.join("values").join(encode(tenant.as_str())).join(encode(reference))
+        self.folder.join("values").join(name(tenant.as_str())).join(name(reference))
     }
 
     /// Puts a secret into its file.
     pub fn set(&self, tenant: &TenantId, reference: &str, value: &Secret) -> io::Result<()> {
         let path = self.path(tenant, reference);
-        let temporary = path.with_extension(format!("{}.tmp", self.ids.fresh()));
+        let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
+        let temporary = parent.join(format!(".{}.tmp", self.ids.fresh()));
         create_private(&temporary, value.reveal().as_bytes())?;
         fs::rename(&temporary, &path)
     }
@@ -114,6 +117,10 @@ impl FileSecrets {
     }
 }
 
+fn name(part: &str) -> String {
+    disk::file_name(&encode(part))
+}
+
 fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
     fs::create_dir_all(parent)?;
@@ -146,13 +153,18 @@ fn fault(error: io::Error) -> PortError {
 #[async_trait]
 impl SecretBroker for FileSecrets {
     async fn resolve(&self, tenant: &TenantId, reference: &str) -> Result<Option<SecretValue>, PortError> {
+        // The command speaks in lines: a second one would be a field of its own.
+        if reference.chars().any(char::is_control) {
+            let what = format!("secret reference {reference:?} contains a control character");
+            return Err(PortError::broken(what, "remove it"));
+        }
         let (this, tenant, reference) = (self.clone(), tenant.clone(), reference.to_owned());
         let read = tokio::task::spawn_blocking(move || this.read(&tenant, &reference));
         read.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?.map_err(fault)
     }
 
     async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError> {
-        let file = self.folder.join("passphrases").join(encode(tenant.as_str())).join(encode(environment.as_str()));
+        let file = self.folder.join("passphrases").join(name(tenant.as_str())).join(name(environment.as_str()));
         let this = self.clone();
         let made = tokio::task::spawn_blocking(move || {
             if let Some(parent) = file.parent() {

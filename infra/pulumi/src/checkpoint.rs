@@ -17,12 +17,15 @@ impl Checkpoint {
     /// The state of a stack that was never applied.
     pub(crate) fn empty(project: &str, stack: &str) -> Vec<u8> {
         let stack = format!("organization/{project}/{stack}");
-        serde_json::json!({ "version": 3, "checkpoint": { "stack": stack, "latest": null } }).to_string().into_bytes()
+        serde_json::json!({ "version": 3, "checkpoint": { "stack": stack, "latest": null } })
+            .to_string()
+            .into_bytes()
     }
 
     /// Reads a state.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Checkpoint, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|e| format!("the state can't be read: {e}"))?;
+        let value: Value =
+            serde_json::from_slice(bytes).map_err(|e| format!("the state can't be read: {e}"))?;
         match value.get("version").and_then(Value::as_u64) {
             Some(3) => Ok(Checkpoint(value)),
             other => Err(format!("the state is of version {other:?}; this runner knows version 3")),

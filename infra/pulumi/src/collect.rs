@@ -74,7 +74,9 @@ fn stopped(exit: &Exit) -> Option<(FailureReason, String)> {
         EndedBy::Completed => None,
         EndedBy::Stopped => Some((FailureReason::Interrupted, "it was stopped".to_owned())),
         EndedBy::Deadline => Some((FailureReason::TimedOut, "it ran longer than its time limit".to_owned())),
-        EndedBy::OutputLimit => Some((FailureReason::OutputLimit, "it printed more than its limit".to_owned())),
+        EndedBy::OutputLimit => {
+            Some((FailureReason::OutputLimit, "it printed more than its limit".to_owned()))
+        }
         EndedBy::SpawnFailed { name, why } => {
             Some((FailureReason::PlanFailed, format!("step {name} could not be started: {why}")))
         }
@@ -105,7 +107,8 @@ fn log(text: String, redactor: &Redactor) -> Vec<u8> {
     while !text.is_char_boundary(start) {
         start += 1;
     }
-    format!("... the first {start} bytes are left out ...\n{}", text.get(start..).unwrap_or_default()).into_bytes()
+    format!("... the first {start} bytes are left out ...\n{}", text.get(start..).unwrap_or_default())
+        .into_bytes()
 }
 
 /// The outcome of a plan's session.
@@ -132,10 +135,8 @@ pub(crate) fn plan(
     for step in preview.iter().flat_map(|p| &p.steps) {
         text.push_str(&format!("{} {}\n", step.op, step.urn));
     }
-    let result = planned(workspace, about, exit, preview, &text).map_err(|(reason, message)| Failure {
-        reason,
-        message: redactor.text(&message),
-    });
+    let result = planned(workspace, about, exit, preview, &text)
+        .map_err(|(reason, message)| Failure { reason, message: redactor.text(&message) });
     PlanOutcome { result, log: log(text, redactor), duration_ms: duration(exit) }
 }
 
@@ -207,7 +208,9 @@ pub(crate) fn apply(
         (None, _) => false,
     };
     let mut failing = events.failing;
-    if failing.is_empty() && let Some(part) = engine_events::preview_part(&stdout) {
+    if failing.is_empty()
+        && let Some(part) = engine_events::preview_part(&stdout)
+    {
         let errors = preview::parse(part).map(|p| p.errors()).unwrap_or_default();
         failing.extend(errors.into_iter().map(|(urn, message)| FailedResource { urn, message }));
     }

@@ -113,7 +113,11 @@ fn op(text: &str) -> Result<Option<StepOp>, String> {
         "read" | "read-replacement" => Ok(Some(StepOp::Read)),
         "import" => Ok(Some(StepOp::Import)),
         // Parts of a replacement, counted with it; and what changes nothing.
-        "create-replacement" | "delete-replaced" | "same" | "refresh" | "remove-pending-replace"
+        "create-replacement"
+        | "delete-replaced"
+        | "same"
+        | "refresh"
+        | "remove-pending-replace"
         | "discard-replaced" => Ok(None),
         other => Err(format!("Pulumi planned an operation {other:?} that this version doesn't know")),
     }

@@ -24,7 +24,9 @@ pub enum ProgramRefusal {
         path: String,
     },
     /// It brings its own binaries.
-    #[error("Pulumi.yaml brings its own plugins (`plugins`); remove the section: plugins are installed by the platform")]
+    #[error(
+        "Pulumi.yaml brings its own plugins (`plugins`); remove the section: plugins are installed by the platform"
+    )]
     OwnPlugins,
     /// It overrides what the runner sets.
     #[error("Pulumi.yaml sets {field}, which Runtime Cloud sets itself; remove it and commit")]
@@ -33,7 +35,9 @@ pub enum ProgramRefusal {
         field: &'static str,
     },
     /// Its language host isn't there.
-    #[error("the program's runtime is {runtime:?}, whose language host is not installed beside Pulumi; install a full Pulumi, or use runtime: yaml")]
+    #[error(
+        "the program's runtime is {runtime:?}, whose language host is not installed beside Pulumi; install a full Pulumi, or use runtime: yaml"
+    )]
     NoLanguageHost {
         /// The runtime.
         runtime: String,
@@ -93,9 +97,9 @@ fn inside(function: &str, argument: &Value) -> Result<(), ProgramRefusal> {
         || path.contains("${")
         || path.contains("://")
         || path.contains('\0')
-        || Path::new(path).components().any(|c| {
-            !matches!(c, std::path::Component::Normal(_) | std::path::Component::CurDir)
-        });
+        || Path::new(path)
+            .components()
+            .any(|c| !matches!(c, std::path::Component::Normal(_) | std::path::Component::CurDir));
     if leaves {
         let path = if path.is_empty() { format!("{argument:?}") } else { path.to_owned() };
         return Err(ProgramRefusal::OutsideFile { function: function.to_owned(), path });
@@ -115,11 +119,17 @@ mod tests {
 
     #[test]
     fn files_outside_the_program_are_refused() {
-        for path in ["/proc/self/environ", "../../secret", "a/../../b", "${pulumi.cwd}/x", "file:///etc/passwd", ""] {
+        for path in
+            ["/proc/self/environ", "../../secret", "a/../../b", "${pulumi.cwd}/x", "file:///etc/passwd", ""]
+        {
             for function in ["fn::readFile", "Fn::ReadFile", "fn::fileAsset", "fn::fileArchive"] {
-                let text = format!("name: p\nruntime: yaml\noutputs:\n  x:\n    - {{{function}: {path:?}}}\n");
+                let text =
+                    format!("name: p\nruntime: yaml\noutputs:\n  x:\n    - {{{function}: {path:?}}}\n");
                 let refused = check(&text).unwrap_err();
-                assert!(matches!(refused, ProgramRefusal::OutsideFile { .. }), "{function} {path}: {refused}");
+                assert!(
+                    matches!(refused, ProgramRefusal::OutsideFile { .. }),
+                    "{function} {path}: {refused}"
+                );
             }
         }
         check("name: p\nruntime: yaml\noutputs:\n  x: {fn::readFile: ./files/motd.txt}\n").unwrap();
@@ -127,7 +137,8 @@ mod tests {
 
     #[test]
     fn programs_that_bring_plugins_or_a_backend_are_refused() {
-        let plugins = check("name: p\nruntime: yaml\nplugins: {providers: [{name: x, path: bin}]}\n").unwrap_err();
+        let plugins =
+            check("name: p\nruntime: yaml\nplugins: {providers: [{name: x, path: bin}]}\n").unwrap_err();
         assert!(matches!(plugins, ProgramRefusal::OwnPlugins));
         let backend = check("name: p\nruntime: yaml\nbackend: {url: 's3://other'}\n").unwrap_err();
         assert!(backend.to_string().contains("backend"), "{backend}");
@@ -135,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_string_that_looks_like_a_number_stays_a_string() {
-        let project = check("name: p\nruntime: yaml\nconfig: {s: {type: string}, n: {type: integer}}\n").unwrap();
+        let project =
+            check("name: p\nruntime: yaml\nconfig: {s: {type: string}, n: {type: integer}}\n").unwrap();
         assert_eq!(project.as_declared("s", "1.10"), "\"1.10\"");
         assert_eq!(project.as_declared("p:s", "true"), "\"true\"");
         assert_eq!(project.as_declared("s", "plain"), "plain");

@@ -23,7 +23,9 @@ pub struct Project {
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// There is none.
-    #[error("the folder {folder:?} of the repository has no Pulumi.yaml; give the folder of the program with its path")]
+    #[error(
+        "the folder {folder:?} of the repository has no Pulumi.yaml; give the folder of the program with its path"
+    )]
     Missing {
         /// The folder.
         folder: PathBuf,

@@ -59,7 +59,9 @@ impl Redactor {
                 Value::Object(map.iter().map(|(k, v)| (self.text(k), self.value(v))).collect())
             }
             // A number can be a secret too.
-            Value::Number(number) if self.forms.contains(&number.to_string()) => Value::String(MASK.to_owned()),
+            Value::Number(number) if self.forms.contains(&number.to_string()) => {
+                Value::String(MASK.to_owned())
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
@@ -82,7 +84,10 @@ fn forms_of(secret: &str) -> Vec<String> {
     // Go writes <, > and & of JSON as escapes.
     forms.push(secret.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e"));
     let urls = |keep: &dyn Fn(u8) -> bool| -> String {
-        bytes.iter().map(|b| if keep(*b) { char::from(*b).to_string() } else { format!("%{b:02X}") }).collect()
+        bytes
+            .iter()
+            .map(|b| if keep(*b) { char::from(*b).to_string() } else { format!("%{b:02X}") })
+            .collect()
     };
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~".contains(&b);
     forms.push(urls(&plain));
@@ -125,7 +130,9 @@ mod tests {
                 assert!(left.contains(MASK), "{prefix}: {encoded} -> {left}");
             }
         }
-        for form in [secret.to_owned(), json.clone(), serde_json::to_string(&json).unwrap(), hex::encode(secret)] {
+        for form in
+            [secret.to_owned(), json.clone(), serde_json::to_string(&json).unwrap(), hex::encode(secret)]
+        {
             let left = redactor.text(&format!("a {form} b"));
             assert!(left.contains(MASK) && !left.contains("w<rd"), "{form} -> {left}");
         }

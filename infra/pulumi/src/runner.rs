@@ -34,7 +34,10 @@ pub struct ToolBox {
 
 impl ToolBox {
     /// Looks for Pulumi when it is first needed; `progress` is told of a download or a build.
-    pub fn new(settings: ToolsSettings, progress: impl Fn(tools::Progress) + Send + Sync + 'static) -> Arc<ToolBox> {
+    pub fn new(
+        settings: ToolsSettings,
+        progress: impl Fn(tools::Progress) + Send + Sync + 'static,
+    ) -> Arc<ToolBox> {
         Arc::new(ToolBox { settings, progress: Box::new(progress), found: OnceCell::new() })
     }
 
@@ -42,10 +45,13 @@ impl ToolBox {
     pub async fn get(self: &Arc<Self>) -> Result<Arc<Tools>, PortError> {
         let this = Arc::clone(self);
         let find = || async move {
-            let found = tokio::task::spawn_blocking(move || tools::find_or_get(&this.settings, &*this.progress));
+            let found =
+                tokio::task::spawn_blocking(move || tools::find_or_get(&this.settings, &*this.progress));
             match found.await {
                 Ok(Ok(tools)) => Ok(Arc::new(tools)),
-                Ok(Err(e)) => Err(PortError::broken_by("Pulumi is not to be had", ports::error::chain(&e), e)),
+                Ok(Err(e)) => {
+                    Err(PortError::broken_by("Pulumi is not to be had", ports::error::chain(&e), e))
+                }
                 Err(e) => Err(PortError::unavailable("Pulumi", e)),
             }
         };
@@ -90,6 +96,9 @@ const PLAN_STARTS: u32 = 3;
 const WAIT: Duration = Duration::from_secs(1);
 /// How long a dead copy of a state is watched.
 const WATCHED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// In a session's place: it was never started, and now can't be.
+const NEVER: &str = "never-started";
 
 /// What a workspace says of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -149,13 +158,14 @@ impl HostRunner {
         let tools = self.tools.get().await.map_err(later)?;
         let root = self.workspace(job.run, phase, start);
         let workspace = blocking(move || Workspace::create(root)).await.map_err(later)?;
-        let checkout = self.programs.checkout(&job.program, &workspace.worktree(), job.deadline).await;
+        let checkout = self.programs.checkout(&job.tenant, &job.program, &workspace.worktree(), job.deadline).await;
         let checkout = match checkout {
             Ok(checkout) => checkout,
             Err(e) if e.is_temporary() && applied.is_none() => return Err(later(e)),
             Err(e) => return Err(failed(reason, e.chain())),
         };
-        let project = check_program(&checkout.program).map_err(|e| failed(reason, ports::error::chain(&e)))?;
+        let project =
+            check_program(&checkout.program).map_err(|e| failed(reason, ports::error::chain(&e)))?;
         let stack = stack_name(&job.tenant, &job.environment);
         let about = About {
             run: job.run,
@@ -172,7 +182,8 @@ impl HostRunner {
         let salt = Checkpoint::parse(&state).map_err(|e| failed(reason, e))?.salt().map(str::to_owned);
         let config = match applied {
             Some(applied) => applied.stack_config.clone(),
-            None => config_file(&project, &job.config, salt.as_deref()).map_err(|e| failed(reason, e.to_string()))?,
+            None => config_file(&project, &job.config, salt.as_deref())
+                .map_err(|e| failed(reason, e.to_string()))?,
         };
         let local_root = self
             .settings
@@ -216,13 +227,19 @@ impl HostRunner {
             Ok(process::start(&settings.program, &dir, &session, &secrets))
         });
         match started.await.map_err(later)? {
-            Ok(_) => Ok(()),
+            // Whoever was faster started it: go on with theirs.
+            Ok(_) | Err(process::StartError::AlreadyThere { .. }) => Ok(()),
             Err(e) => Err(failed(reason, format!("it could not be started: {}", ports::error::chain(&e)))),
         }
     }
 
     /// The complete environment of a run: nothing is inherited.
-    fn environment(&self, workspace: &Workspace, tools: &Tools, local_root: &Path) -> BTreeMap<String, String> {
+    fn environment(
+        &self,
+        workspace: &Workspace,
+        tools: &Tools,
+        local_root: &Path,
+    ) -> BTreeMap<String, String> {
         let text = |p: &Path| p.to_string_lossy().into_owned();
         let mut path: Vec<String> = tools.path_dirs.iter().map(|p| text(p)).collect();
         path.push(self.settings.path.clone());
@@ -245,7 +262,12 @@ impl HostRunner {
         env
     }
 
-    async fn about(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> Result<(Workspace, About), PortError> {
+    async fn about(
+        &self,
+        run: ProvisioningRunId,
+        phase: Phase,
+        start: u32,
+    ) -> Result<(Workspace, About), PortError> {
         let workspace = Workspace { root: self.workspace(run, phase, start) };
         let file = workspace.root.join("about.json");
         let about = blocking(move || {
@@ -336,7 +358,9 @@ impl Runner for HostRunner {
                 let session = self.session(job.run, Phase::Plan, newest);
                 let died = match self.wait(&session).await? {
                     Life::Unknown { why, .. } => return Ok(Progress::Unknown { why }),
-                    Life::Finished { exit, .. } if collect::was_killed(&exit, "preview") => "it was killed".to_owned(),
+                    Life::Finished { exit, .. } if collect::was_killed(&exit, "preview") => {
+                        "it was killed".to_owned()
+                    }
                     Life::Finished { exit, .. } => {
                         let (workspace, about) = self.about(job.run, Phase::Plan, newest).await?;
                         let redactor = collect::redactor(job);
@@ -371,20 +395,40 @@ impl Runner for HostRunner {
             match self.start(&job.job, Phase::Apply, 1, Some(job)).await {
                 Ok(()) => {}
                 Err(NotStarted::Later(e)) => {
-                    let failure = Failure { reason: FailureReason::ApplyFailed, message: not_touched(&e.chain()) };
+                    let failure =
+                        Failure { reason: FailureReason::ApplyFailed, message: not_touched(&e.chain()) };
                     return Ok(Progress::Finished(collect::no_apply(failure)));
                 }
                 Err(NotStarted::Never(failure)) => {
-                    let failure =
-                        Failure { reason: FailureReason::ApplyFailed, message: not_touched(&failure.message) };
+                    let failure = Failure {
+                        reason: FailureReason::ApplyFailed,
+                        message: not_touched(&failure.message),
+                    };
                     return Ok(Progress::Finished(collect::no_apply(failure)));
                 }
             }
         }
+        if !job.may_start && !session.exists() {
+            // Whoever may start it could still be on its way: take its place first, then say that it never ran.
+            let (grave, parent) = (session.clone(), self.settings.data.join("sessions"));
+            blocking(move || {
+                std::fs::create_dir_all(parent)?;
+                match std::fs::create_dir(&grave) {
+                    Ok(()) => std::fs::write(grave.join(NEVER), b""),
+                    Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+                    Err(e) => Err(e),
+                }
+            })
+            .await?;
+        }
+        if session.join(NEVER).exists() {
+            return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() });
+        }
         let end = match self.wait(&session).await? {
             Life::Finished { exit, survivors } if survivors.is_empty() => collect::End::Exited(exit),
             Life::Finished { survivors, .. } => {
-                let why = format!("its supervisor has ended, but {} of its processes live on", survivors.len());
+                let why =
+                    format!("its supervisor has ended, but {} of its processes live on", survivors.len());
                 return Ok(Progress::Unknown { why });
             }
             Life::Dead(proof) if proof.may_have_run => collect::End::Died(format!("{:?}", proof.evidence)),
@@ -428,6 +472,9 @@ impl Runner for HostRunner {
             let session = self.session(run, phase, start);
             let workspace = Workspace { root: self.workspace(run, phase, start) };
             let cleaned = blocking(move || {
+                if session.join(NEVER).exists() {
+                    return std::fs::remove_dir_all(&session);
+                }
                 let over = !matches!(process::look(&session), Life::Running { .. } | Life::Unknown { .. });
                 if phase == Phase::Apply {
                     watch_dead_copy(&workspace)?;
@@ -460,11 +507,16 @@ impl Runner for HostRunner {
                 let workspace = Workspace { root: entry?.path() };
                 let Ok(bytes) = std::fs::read(workspace.ended()) else { continue };
                 let about: About = serde_json::from_slice(&bytes).map_err(std::io::Error::other)?;
-                let state = std::fs::read(workspace.checkpoint(&about.project, &about.stack)).unwrap_or_default();
+                let state =
+                    std::fs::read(workspace.checkpoint(&about.project, &about.stack)).unwrap_or_default();
                 if about.ended.as_ref() != Some(&Digest::of(&state)) {
                     let seen = "the copy of its state changed after it had ended: somebody still works in it";
                     found.push((about.tenant, about.environment, about.run, seen.to_owned()));
-                } else if std::fs::metadata(workspace.ended())?.modified()?.elapsed().is_ok_and(|age| age > WATCHED) {
+                } else if std::fs::metadata(workspace.ended())?
+                    .modified()?
+                    .elapsed()
+                    .is_ok_and(|age| age > WATCHED)
+                {
                     workspace.remove()?;
                 }
             }

@@ -69,7 +69,12 @@ impl Workspace {
     }
 
     /// Makes installed plugins visible, and this program as the local provider.
-    pub(crate) fn link_plugins(&self, local: &Path, version: &str, installed: Option<&Path>) -> io::Result<()> {
+    pub(crate) fn link_plugins(
+        &self,
+        local: &Path,
+        version: &str,
+        installed: Option<&Path>,
+    ) -> io::Result<()> {
         let plugins = self.home().join("plugins");
         let folder = plugins.join(format!("resource-local-v{version}"));
         fs::create_dir_all(&folder)?;

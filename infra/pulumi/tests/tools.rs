@@ -393,3 +393,14 @@ fn the_real_pulumi_is_found() {
     });
     assert!(tools.version >= MINIMUM_VERSION);
 }
+
+/// The real thing, from real modules.
+#[test]
+#[ignore = "builds Pulumi: minutes, and a Go module proxy"]
+fn the_real_pulumi_is_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let usual = ToolsSettings::usual();
+    let settings = ToolsSettings { go: usual.go, ..only(&folder, None) };
+    let tools = find_or_get(&settings, &quiet).unwrap();
+    assert_eq!((tools.origin, tools.version), (Origin::Built, PULUMI_VERSION));
+}

@@ -1,1 +1,13 @@
-//! (being written)
+//! The HTTP interface: routes over commands and queries, who asks, and problems that say what to do.
+
+mod api;
+mod environments;
+mod events;
+mod identity;
+mod operations;
+mod problem;
+mod runs;
+
+pub use api::{Api, Check, EventLog, LoggedEvent, Operations, router};
+pub use identity::{Caller, Identity};
+pub use problem::Problem;

@@ -339,6 +339,14 @@ impl Commit {
         self.ops.push(Op::Put { row, replaces: change.before(), letters });
     }
 
+    /// Names the commit by what it writes too: the same bytes again are the same commit, and a second delivery of
+    /// the same message that would write something else is another one.
+    pub(crate) fn sealed(mut self) -> Commit {
+        let name = format!("{}/{:?}", self.id.0, self.ops);
+        self.id = CommitId(Uuid::new_v5(&domain::deployment_specification::NAMESPACE, name.as_bytes()));
+        self
+    }
+
     /// Refuses what one of the databases could not write, so that all of them are equally strict.
     pub fn check(&self) -> Result<(), PortError> {
         let refuse = |what: String| Err(PortError::broken(what, "split the commit; this is a defect, report it"));
@@ -360,19 +368,18 @@ impl Commit {
             if !targets.insert(target.clone()) {
                 return refuse(format!("{target} stands twice in a commit"));
             }
+            if let Op::Count { by, .. } = op {
+                // Each would be checked alone against what is free, and all be taken.
+                let names: std::collections::BTreeSet<_> = by.iter().map(|(name, _)| name).collect();
+                if names.len() != by.len() {
+                    return refuse(format!("{target} counts one limit twice"));
+                }
+            }
         }
         if bytes > MAX_BYTES {
             return refuse(format!("a commit of {bytes} bytes; at most {MAX_BYTES} are allowed"));
         }
         Ok(())
-    }
-
-    /// The row that settles a lost answer.
-    pub fn anchor(&self) -> Option<&Key> {
-        self.ops.iter().find_map(|op| match op {
-            Op::Put { row, .. } => Some(&row.key),
-            Op::Unchanged { .. } | Op::Count { .. } | Op::SetLimit { .. } | Op::Claim { .. } => None,
-        })
     }
 }
 

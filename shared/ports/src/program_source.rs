@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use events::{CommitHash, Program};
+use events::{CommitHash, Program, TenantId};
 
 use crate::error::PortError;
-use crate::secret::Secret;
 
 /// A checked-out program, for one run.
 #[derive(Debug, Clone)]
@@ -18,23 +17,20 @@ pub struct Checkout {
     pub program: PathBuf,
 }
 
-/// A credential for a repository.
-#[derive(Debug, Clone)]
-pub struct Credential {
-    /// The user.
-    pub username: String,
-    /// The password or token.
-    pub password: Secret,
-}
-
 /// Resolves references and checks programs out.
 #[async_trait]
 pub trait ProgramSource: Send + Sync {
     /// The full commit that a branch, tag or commit names now.
-    async fn resolve(&self, repository: &str, reference: &str) -> Result<CommitHash, PortError>;
+    async fn resolve(
+        &self,
+        tenant: &TenantId,
+        repository: &str,
+        reference: &str,
+    ) -> Result<CommitHash, PortError>;
     /// Checks a commit out into a folder that is the caller's own. Twice is once.
     async fn checkout(
         &self,
+        tenant: &TenantId,
         program: &Program,
         to: &std::path::Path,
         deadline: DateTime<Utc>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::aggregate::Address;
 use domain::{Aggregate, Key, Versioned};
 
-use crate::commit::{Commit, CommitError, Committed};
+use crate::commit::{Commit, CommitError, Committed, Op};
 use crate::error::PortError;
 use crate::rows::{By, CounterRead, Page, Rows};
 
@@ -71,33 +71,56 @@ impl Store {
     /// fails on a row which this very commit wrote means that it was written (Rule 2).
     pub async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         commit.check().map_err(CommitError::NotApplied)?;
-        let mut resends = 0;
-        loop {
+        let commit = commit.sealed();
+        // Once an answer was lost, a later "no" speaks of the resend alone.
+        let mut lost = None;
+        for _ in 0..=RESENDS {
             match self.0.write(&commit).await {
                 Ok(Committed::Yes) => return Ok(Committed::Yes),
                 Ok(Committed::Conflict(conflicts)) => {
-                    let ours = self.wrote(&commit).await.map_err(|e| {
-                        // A conflict that can't be told from our own write is unknown only after a resend.
-                        if resends > 0 { CommitError::Unknown(e) } else { CommitError::NotApplied(e) }
-                    })?;
-                    return Ok(if ours { Committed::Yes } else { Committed::Conflict(conflicts) });
-                }
-                Err(CommitError::NotApplied(e)) => return Err(CommitError::NotApplied(e)),
-                Err(CommitError::Unknown(_)) if resends < RESENDS => resends += 1,
-                Err(CommitError::Unknown(e)) => {
-                    return match self.wrote(&commit).await {
-                        Ok(true) => Ok(Committed::Yes),
-                        Ok(false) | Err(_) => Err(CommitError::Unknown(e)),
+                    return match (self.settle(&commit).await, lost) {
+                        (Ok(Settled::Ours), _) => Ok(Committed::Yes),
+                        (Ok(Settled::NotOurs), _) | (Ok(Settled::Open), None) => Ok(Committed::Conflict(conflicts)),
+                        (Ok(Settled::Open), Some(lost)) => Err(CommitError::Unknown(lost)),
+                        (Err(e), None) => Err(CommitError::NotApplied(e)),
+                        (Err(e), Some(_)) => Err(CommitError::Unknown(e)),
                     };
                 }
+                Err(CommitError::NotApplied(e)) if lost.is_none() => return Err(CommitError::NotApplied(e)),
+                Err(CommitError::NotApplied(_)) => {}
+                Err(CommitError::Unknown(e)) => lost = Some(e),
+            }
+        }
+        match self.settle(&commit).await {
+            Ok(Settled::Ours) => Ok(Committed::Yes),
+            Ok(Settled::NotOurs | Settled::Open) | Err(_) => {
+                let nobody = || PortError::unavailable("the store", "its answers were lost");
+                Err(CommitError::Unknown(lost.unwrap_or_else(nobody)))
             }
         }
     }
 
-    async fn wrote(&self, commit: &Commit) -> Result<bool, PortError> {
-        let Some(anchor) = commit.anchor() else { return Ok(false) };
-        Ok(self.0.get(anchor).await?.is_some_and(|row| row.commit == commit.id))
+    /// Whether the rows of a commit were written by it. Each version of a row is written by one commit, so a row that
+    /// went past the commit's version says nothing, and any other says all.
+    async fn settle(&self, commit: &Commit) -> Result<Settled, PortError> {
+        for op in &commit.ops {
+            let Op::Put { row, .. } = op else { continue };
+            match self.0.get(&row.key).await? {
+                Some(found) if found.commit == commit.id => return Ok(Settled::Ours),
+                Some(found) if found.version > row.version => {}
+                Some(_) | None => return Ok(Settled::NotOurs),
+            }
+        }
+        Ok(Settled::Open)
     }
+}
+
+/// Who wrote the rows of a commit.
+enum Settled {
+    Ours,
+    NotOurs,
+    /// Others wrote all of them since.
+    Open,
 }
 
 fn read<A: Aggregate>(key: &Key, body: &[u8]) -> Result<A, PortError> {

@@ -1,1 +1,10 @@
-//! (being written)
+//! Drives the real program from outside: a host process on a data folder of its own, its command line, Git
+//! repositories, Pulumi. Nothing here is a stand-in.
+
+mod host;
+mod poll;
+mod repository;
+
+pub use host::{Answer, HostProcess};
+pub use poll::{poll, until};
+pub use repository::{Repository, program};

@@ -18,7 +18,16 @@ pub(super) fn run(
     mut line: impl FnMut(String),
 ) -> io::Result<Option<ExitStatus>> {
     let end = Instant::now() + limit;
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = loop {
+        match command.spawn() {
+            // Just written, and still open in a process that another thread is starting.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => break other?,
+        }
+    };
     let (sender, lines) = channel();
     let outputs: [Option<Box<dyn Read + Send>>; 2] = [
         child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),

@@ -82,7 +82,7 @@ impl PlanProvisioning {
         let declaration = match (&request.program, request.rerun_of) {
             (Some(program), None) => {
                 // act: a reference moves, so it becomes a commit before anything is declared
-                let commit = self.programs.resolve(&program.repository, &program.reference).await?;
+                let commit = self.programs.resolve(tenant, &program.repository, &program.reference).await?;
                 Declaration {
                     tenant: tenant.clone(),
                     project: environment.project.clone(),

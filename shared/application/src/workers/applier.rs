@@ -8,11 +8,11 @@ use domain::aggregate::{Scoped, Versioned};
 use domain::deployment_specification::SpecificationVersion;
 use domain::environment_slot::SlotCommand;
 use domain::provisioning_run::{Failure, FailureReason, PlanRecord, RunCommand, RunRefusal, RunState, Token};
-use domain::receipt::{ApplyReceipt, ApplyResult};
-use domain::routing::Authority;
+use domain::receipt::{ApplyReceipt, ApplyResult, PlanReceipt};
+use domain::routing::{Answer, Authority};
 use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
-use ports::receipts::run_key;
+use ports::receipts::{blob_key, run_key};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, Progress};
 use ports::{
     Artifacts, Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, SecretBroker,
@@ -24,6 +24,7 @@ use crate::finish::Finisher;
 use crate::inputs::{Resolved, resolve};
 use crate::settings::Settings;
 use crate::turns;
+use crate::workers::planner::question;
 use crate::work::{Fault, Worker, or_again};
 
 /// The worker.
@@ -118,6 +119,9 @@ impl Worker for Applier {
             run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
         }
         let (RunState::Applying { token, authority, .. }, Some(plan)) = (&run.state, &run.plan) else {
+            if run.state.is_final() {
+                self.runner.clean(run.id, Phase::Apply).await?;
+            }
             return Ok(ApplyReport::Nothing);
         };
         let claimed = Claimed { run: &run, plan, token, authority };
@@ -237,7 +241,27 @@ impl Applier {
         if let Err(refusal) = run.authority(self.clock.now()) {
             return Ok(Some(refusal.to_string()));
         }
-        Ok(None)
+        self.ineligible(claimed).await
+    }
+
+    /// Why the policies of now don't let it through any more, or None.
+    async fn ineligible(&self, claimed: &Claimed<'_>) -> Result<Option<String>, Fault> {
+        let key = blob_key(&claimed.plan.link.receipt);
+        let Some(bytes) = self.finisher.receipts.get(&key).await? else {
+            return Ok(Some("its plan receipt is missing".to_owned()));
+        };
+        if Digest::of(&bytes) != claimed.plan.link.receipt {
+            return Ok(Some("its plan receipt was changed".to_owned()));
+        }
+        let receipt: PlanReceipt = serde_json::from_slice(&bytes)?;
+        let asked = question(claimed.run, receipt.inputs.class, receipt.steps, &claimed.plan.summary);
+        let verdict = self.policy.may_apply(&asked).await?;
+        let by_policy = matches!(claimed.authority, Authority::Policy { .. });
+        Ok(match verdict.answer {
+            Answer::Forbid => Some(format!("policy {} forbids it now", verdict.policies.join(", "))),
+            Answer::NoAnswer if by_policy => Some("no policy allows it any more".to_owned()),
+            Answer::NoAnswer | Answer::Allow => None,
+        })
     }
 
     async fn inputs(

@@ -7,12 +7,12 @@ use chrono::{DateTime, Utc};
 use domain::aggregate::{Scoped, Versioned};
 use domain::deployment_specification::SpecificationVersion;
 use domain::environment_slot::SlotCommand;
-use domain::plan::summarise;
+use domain::plan::{PlanStep, summarise};
 use domain::provisioning_run::{Failure, FailureReason, PlanRecord, RunCommand, RunSource, RunState};
 use domain::receipt::{PlanReceipt, ReceiptKind, ReceiptOwner, TargetCheck};
 use domain::routing::{ReconciliationSource, Route, RoutingFacts, route};
 use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
-use events::{EnvironmentId, ProvisioningRunId, TenantId};
+use events::{EnvironmentClass, EnvironmentId, PlanSummary, ProvisioningRunId, TenantId};
 use ports::policy_engine::ApplyQuestion;
 use ports::receipts::blob_key;
 use ports::runner::{Job, Phase, PlanOutcome, PlannedChanges, Progress};
@@ -98,6 +98,7 @@ impl Worker for Planner {
         // load
         let run = self.store.need::<ProvisioningRun>(&Scoped::new(input.tenant, input.run)).await?;
         if run.state != RunState::PlanPending {
+            self.runner.clean(run.id, Phase::Plan).await?;
             return Ok(Planned::AlreadyPlanned);
         }
         let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
@@ -272,17 +273,8 @@ impl Planner {
         let plan_file = self.artifacts.put(&planned.plan_file).await?;
         let protected = self.policy.protected_types();
         let summary = summarise(&planned.steps, planned.unchanged, &plan_file, protected);
-        let question = ApplyQuestion {
-            tenant: run.tenant.clone(),
-            project: run.project.clone(),
-            environment: run.environment.clone(),
-            class: environment.class,
-            kind: run.kind(),
-            requested_by: run.requested_by.clone(),
-            summary: summary.clone(),
-            steps: planned.steps.clone(),
-        };
-        let verdict = self.policy.may_apply(&question).await?;
+        let asked = question(run, environment.class, planned.steps.clone(), &summary);
+        let verdict = self.policy.may_apply(&asked).await?;
         let mut targets = BTreeMap::new();
         for target in &environment.targets {
             let check = match self.environments.reach(target).await {
@@ -331,5 +323,24 @@ pub fn owner(run: &ProvisioningRun) -> ReceiptOwner {
         specification_id: run.specification,
         specification_version: run.specification_version,
         kind: run.kind(),
+    }
+}
+
+/// What the policies are asked about a plan: when it is recorded, and again before it is applied.
+pub fn question(
+    run: &ProvisioningRun,
+    class: EnvironmentClass,
+    steps: Vec<PlanStep>,
+    summary: &PlanSummary,
+) -> ApplyQuestion {
+    ApplyQuestion {
+        tenant: run.tenant.clone(),
+        project: run.project.clone(),
+        environment: run.environment.clone(),
+        class,
+        kind: run.kind(),
+        requested_by: run.requested_by.clone(),
+        summary: summary.clone(),
+        steps,
     }
 }

@@ -1,0 +1,172 @@
+//! What keeps a host in order.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use embedded::{DataFolder, Database, FileSecrets, RandomIds};
+use events::EnvironmentId;
+use http_api::Check;
+use ports::{Ids, Secret};
+use serde_json::{Value, json};
+
+use super::client::{CliError, part};
+use super::{Context, exit, runs, table};
+
+/// Configuration values.
+#[derive(Subcommand)]
+pub enum Config {
+    /// Sets one; the same value again is the same version.
+    Set {
+        /// Its reference.
+        reference: String,
+        /// Its value.
+        value: String,
+    },
+}
+
+impl Config {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        let Config::Set { reference, value } = self;
+        let body = json!({ "ref": reference, "value": value });
+        let answer: Value = context.client()?.post("/v1/config", &body)?;
+        println!("{reference} is at version {}", answer.get("version").unwrap_or(&Value::Null));
+        Ok(exit::OK)
+    }
+}
+
+/// Secrets of the local broker.
+#[derive(Subcommand)]
+pub enum Secrets {
+    /// Puts one into its file; the value comes on standard input.
+    Set {
+        /// Its reference.
+        reference: String,
+    },
+}
+
+impl Secrets {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        let Secrets::Set { reference } = self;
+        let mut value = String::new();
+        std::io::stdin().read_to_string(&mut value).map_err(CliError::failed)?;
+        let value = Secret::new(value.trim_end_matches('\n'));
+        let ids: Arc<dyn Ids> = Arc::new(RandomIds);
+        let broker = FileSecrets { folder: context.data.join("secrets"), command: None, ids };
+        broker.set(&context.tenant, reference, &value).map_err(CliError::failed)?;
+        println!("{reference} is set");
+        Ok(exit::OK)
+    }
+}
+
+/// What a person does where the machine can't know.
+#[derive(Subcommand)]
+pub enum Recover {
+    /// Ends a silent run that nothing proves dead; its environment is closed until it is cleared.
+    Break {
+        /// The run.
+        run: String,
+        /// Why.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Reopens a closed environment, after you have looked at its resources.
+    Clear {
+        /// The environment.
+        environment: EnvironmentId,
+    },
+    /// Counts the unfinished operations of an environment's states as settled, after you have looked at them.
+    Settle {
+        /// The environment.
+        environment: EnvironmentId,
+    },
+}
+
+impl Recover {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        let client = context.client()?;
+        let clear = |environment: &EnvironmentId, settle: bool| {
+            let path = format!("/v1/environments/{}/clear", part(environment.as_str()));
+            client.post::<Value>(&path, &json!({ "settle": settle }))
+        };
+        match self {
+            Recover::Break { run, reason } => {
+                let run = runs::find(&client, run)?.provisioning_run_id;
+                client.post::<Value>(&format!("/v1/provisioning-runs/{run}/break"), &json!({ "reason": reason }))?;
+                println!("run {run} is broken; its environment is closed until `runtime-cloud recover clear`");
+            }
+            Recover::Clear { environment } => {
+                clear(environment, false)?;
+                println!("environment {environment} is open");
+            }
+            Recover::Settle { environment } => {
+                clear(environment, true)?;
+                println!("environment {environment} is open, its unfinished operations count as settled");
+            }
+        }
+        Ok(exit::OK)
+    }
+}
+
+/// Backups of the store.
+#[derive(Subcommand)]
+pub enum Backup {
+    /// Makes one now.
+    Now,
+    /// Puts one in the place of the store; no host may be running. The store that was there is kept beside it.
+    Restore {
+        /// The backup.
+        file: PathBuf,
+    },
+}
+
+impl Backup {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        match self {
+            Backup::Now => {
+                let answer: Value = context.client()?.post("/v1/backup", &json!({}))?;
+                println!("{}", answer.get("file").and_then(Value::as_str).unwrap_or_default());
+            }
+            Backup::Restore { file } => {
+                let folder = DataFolder::lock(&context.data).map_err(CliError::failed)?;
+                // A backup that can't be opened takes nobody's place.
+                let checked = folder.path().join("restore.sqlite");
+                std::fs::copy(file, &checked).map_err(CliError::failed)?;
+                drop(Database::open(&checked).map_err(CliError::failed)?);
+                let store = folder.path().join("store.sqlite");
+                let kept = folder.path().join(format!("replaced-{}.sqlite", RandomIds.fresh()));
+                if store.exists() {
+                    std::fs::rename(&store, &kept).map_err(CliError::failed)?;
+                }
+                for rest in ["store.sqlite-wal", "store.sqlite-shm", "restore.sqlite-wal", "restore.sqlite-shm"] {
+                    drop(std::fs::remove_file(folder.path().join(rest)));
+                }
+                std::fs::rename(&checked, &store).map_err(CliError::failed)?;
+                println!("restored; the store that was there is {}", kept.display());
+            }
+        }
+        Ok(exit::OK)
+    }
+}
+
+/// Looks at the host.
+pub fn doctor(context: &Context) -> Result<i32, CliError> {
+    let checks: Vec<Check> = context.client()?.get("/v1/doctor")?;
+    let sound = checks.iter().all(|c| c.ok);
+    if context.json {
+        table::json(&checks)?;
+    } else {
+        let mut out = table::table(&["check", "", "found"]);
+        for check in checks {
+            let mark = if check.ok { "ok" } else { "LOOK" };
+            out.add_row(vec![check.name, mark.to_owned(), check.detail]);
+        }
+        println!("{out}");
+    }
+    Ok(if sound { exit::OK } else { exit::FOUND })
+}

@@ -1,0 +1,203 @@
+//! Provisioning runs, and the decisions on their plans.
+
+use std::time::Duration;
+
+use application::queries::RunView;
+use clap::{Args, Subcommand};
+use events::{EnvironmentId, ProvisioningRunId, ProvisioningState};
+use serde_json::{Value, json};
+
+use super::client::{CliError, Client, part};
+use super::{Context, exit, table};
+
+/// Runs.
+#[derive(Subcommand)]
+pub enum Runs {
+    /// The newest first.
+    List {
+        /// Of one environment.
+        #[arg(long)]
+        environment: Option<EnvironmentId>,
+    },
+    /// One run.
+    Show {
+        /// Its id, or the beginning of it.
+        run: String,
+    },
+    /// Follows a run to its end.
+    Watch {
+        /// Its id, or the beginning of it.
+        run: String,
+    },
+    /// The log of a run's last step.
+    Logs {
+        /// Its id, or the beginning of it.
+        run: String,
+    },
+    /// Cancels a run; one that applies is asked to stop gracefully.
+    Cancel {
+        /// Its id, or the beginning of it.
+        run: String,
+        /// Why.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+/// The run whose id begins so.
+pub fn find(client: &Client, text: &str) -> Result<RunView, CliError> {
+    if let Ok(id) = text.parse::<ProvisioningRunId>() {
+        return client.get(&format!("/v1/provisioning-runs/{id}"));
+    }
+    let all: Vec<RunView> = client.get("/v1/provisioning-runs")?;
+    let mut found: Vec<RunView> =
+        all.into_iter().filter(|r| r.provisioning_run_id.to_string().starts_with(text)).collect();
+    match (found.pop(), found.is_empty()) {
+        (Some(run), true) => Ok(run),
+        (Some(_), false) => Err(CliError::new(exit::USAGE, format!("several runs begin with {text}; give more of the id"))),
+        (None, _) => Err(CliError::new(exit::NOT_FOUND, format!("no run begins with {text}; see `runtime-cloud runs list`"))),
+    }
+}
+
+/// Whether nothing more can happen to a run without a person.
+pub fn rests(run: &RunView) -> bool {
+    use ProvisioningState::{Applied, AwaitingApproval, Cancelled, Failed, Rejected};
+    let waits = run.state == AwaitingApproval && !run.detail.starts_with("approved by");
+    waits || matches!(run.state, Applied | Failed | Rejected | Cancelled)
+}
+
+/// Follows a run until it ends or waits for a person.
+pub fn watch(context: &Context, client: &Client, id: ProvisioningRunId) -> Result<i32, CliError> {
+    let mut shown = String::new();
+    loop {
+        let run: RunView = match client.get(&format!("/v1/provisioning-runs/{id}")) {
+            Ok(run) => run,
+            // Its event may still be on its way.
+            Err(e) if e.code == exit::NOT_FOUND && shown.is_empty() => {
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+            Err(e) => return Err(e),
+        };
+        let line = format!("{}: {}", run.state, run.detail);
+        if line != shown && !context.json {
+            println!("{} {line}", table::short(id));
+        }
+        shown = line;
+        if rests(&run) {
+            if context.json {
+                table::json(&run)?;
+            }
+            return Ok(if run.state == ProvisioningState::Applied { exit::OK } else { exit::NOT_APPLIED });
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+impl Runs {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        let client = context.client()?;
+        match self {
+            Runs::List { environment } => {
+                let filter = environment.as_ref().map(|e| format!("?environment={}", part(e.as_str())));
+                let runs: Vec<RunView> =
+                    client.get(&format!("/v1/provisioning-runs{}", filter.unwrap_or_default()))?;
+                if context.json {
+                    table::json(&runs)?;
+                } else {
+                    table::runs(&runs);
+                }
+            }
+            Runs::Show { run } => {
+                let run = find(&client, run)?;
+                if context.json {
+                    table::json(&run)?;
+                } else {
+                    table::run(&run);
+                }
+            }
+            Runs::Watch { run } => return watch(context, &client, find(&client, run)?.provisioning_run_id),
+            Runs::Logs { run } => {
+                let run = find(&client, run)?;
+                let path = format!("/v1/provisioning-runs/{}/logs", run.provisioning_run_id);
+                print!("{}", client.get_text(&path)?);
+            }
+            Runs::Cancel { run, reason } => {
+                let run = find(&client, run)?.provisioning_run_id;
+                let path = format!("/v1/provisioning-runs/{run}/cancel");
+                let answer: Value = client.post(&path, &json!({ "reason": reason }))?;
+                said(context, &answer)?;
+            }
+        }
+        Ok(exit::OK)
+    }
+}
+
+fn said(context: &Context, answer: &Value) -> Result<(), CliError> {
+    if context.json {
+        return table::json(answer);
+    }
+    let text = |f: &str| answer.get(f).and_then(Value::as_str).unwrap_or_default().to_owned();
+    println!("run {} is {}", text("provisioningRunId"), text("state"));
+    Ok(())
+}
+
+/// Approves the plan of a run that another person requested.
+#[derive(Args)]
+pub struct Approve {
+    /// The run.
+    run: String,
+    /// The digest of the plan that you read; by default the recorded one, which is shown.
+    #[arg(long)]
+    plan: Option<String>,
+    /// Why.
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Rejects the plan of a run.
+#[derive(Args)]
+pub struct Reject {
+    /// The run.
+    run: String,
+    /// Why.
+    #[arg(long)]
+    reason: String,
+}
+
+fn decide(
+    context: &Context,
+    run: &str,
+    decision: &str,
+    plan: Option<&String>,
+    reason: Option<&String>,
+) -> Result<i32, CliError> {
+    let client = context.client()?;
+    let run = find(&client, run)?;
+    let recorded = run.plan_summary.as_ref().map(|p| p.digest.clone());
+    let digest = plan.cloned().or(recorded).ok_or_else(|| {
+        CliError::new(exit::REFUSED, format!("run {} has no plan yet; wait for it", run.provisioning_run_id))
+    })?;
+    if !context.json {
+        println!("{decision}: {} (plan {digest})", table::summary(run.plan_summary.as_ref()));
+    }
+    let path = format!("/v1/provisioning-runs/{}/approval", run.provisioning_run_id);
+    let body = json!({ "decision": decision, "planDigest": digest, "reason": reason });
+    said(context, &client.post(&path, &body)?)?;
+    Ok(exit::OK)
+}
+
+impl Approve {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        decide(context, &self.run, "approved", self.plan.as_ref(), self.reason.as_ref())
+    }
+}
+
+impl Reject {
+    /// Runs it.
+    pub fn run(&self, context: &Context) -> Result<i32, CliError> {
+        decide(context, &self.run, "rejected", None, Some(&self.reason))
+    }
+}

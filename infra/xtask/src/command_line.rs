@@ -1,0 +1,105 @@
+//! The command line of `cargo xtask`.
+
+use std::process::ExitCode;
+
+use crate::problem::Stop;
+use crate::{lint, pulumi, test};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [FILTER..]      every test, or those whose names contain a FILTER; gets Pulumi first where it is missing
+  lint [--advisories]  everything that CI refuses; --advisories also asks the database of known vulnerabilities
+  tools                gets Pulumi and says where it is
+
+RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
+";
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Help,
+    Test { filters: Vec<String> },
+    Lint { advisories: bool },
+    Tools,
+}
+
+/// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let asked = match parse(arguments) {
+        Ok(asked) => asked,
+        Err(wrong) => {
+            eprintln!("xtask: {wrong}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let done = match asked {
+        Asked::Help => {
+            print!("{HELP}");
+            Ok(0)
+        }
+        Asked::Test { filters } => test::run(&filters),
+        Asked::Lint { advisories } => lint::run(advisories),
+        Asked::Tools => pulumi::show(),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(stop) => {
+            eprintln!("xtask: {stop}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
+    let Some(command) = arguments.next() else { return Ok(Asked::Help) };
+    let rest: Vec<String> = arguments.collect();
+    if rest.iter().any(|argument| argument == "--help" || argument == "-h") {
+        return Ok(Asked::Help);
+    }
+    let unknown = rest.iter().find(|argument| argument.starts_with('-') && *argument != "--advisories");
+    match (command.as_str(), unknown) {
+        ("help" | "--help" | "-h", _) => Ok(Asked::Help),
+        (_, Some(flag)) => Err(Stop::new(format!("{command} knows no {flag}"))),
+        ("test", None) if !rest.iter().any(|argument| argument == "--advisories") => {
+            Ok(Asked::Test { filters: rest })
+        }
+        ("lint", None) if rest.iter().all(|argument| argument == "--advisories") => {
+            Ok(Asked::Lint { advisories: !rest.is_empty() })
+        }
+        ("tools", None) if rest.is_empty() => Ok(Asked::Tools),
+        ("test" | "lint" | "tools", None) => {
+            Err(Stop::new(format!("{command} does not take {}", rest.join(" "))))
+        }
+        _ => Err(Stop::new(format!("there is no command {command}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Asked, String> {
+        parse(line.split_whitespace().map(str::to_owned)).map_err(|stop| stop.to_string())
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        assert_eq!(asked(""), Ok(Asked::Help));
+        assert_eq!(asked("test --help"), Ok(Asked::Help));
+        assert_eq!(asked("test"), Ok(Asked::Test { filters: vec![] }));
+        assert_eq!(asked("test a b"), Ok(Asked::Test { filters: vec!["a".into(), "b".into()] }));
+        assert_eq!(asked("lint"), Ok(Asked::Lint { advisories: false }));
+        assert_eq!(asked("lint --advisories"), Ok(Asked::Lint { advisories: true }));
+        assert_eq!(asked("tools"), Ok(Asked::Tools));
+    }
+
+    #[test]
+    fn wrong_ones_are_refused_by_name() {
+        assert_eq!(asked("tset"), Err("there is no command tset".into()));
+        assert_eq!(asked("test --nocapture"), Err("test knows no --nocapture".into()));
+        assert_eq!(asked("test --advisories"), Err("test does not take --advisories".into()));
+        assert_eq!(asked("lint domain"), Err("lint does not take domain".into()));
+        assert_eq!(asked("tools now"), Err("tools does not take now".into()));
+    }
+}

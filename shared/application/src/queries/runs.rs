@@ -1,0 +1,158 @@
+//! Runs as people and programs look at them: the specification's fields, and what a person wants to know first.
+
+use chrono::{DateTime, Utc};
+use domain::aggregate::Scoped;
+use domain::provisioning_run::{Failure, RunState};
+use domain::{EnvironmentSlot, ProvisioningRun};
+use events::{
+    ApprovalId, EnvironmentId, PlanSummary, Principal, Program, ProjectId, PromotionId, ProvisioningKind,
+    ProvisioningRunId, ProvisioningState, ReleaseId, SpecificationId, TenantId,
+};
+use ports::rows::By;
+use ports::{PortError, Store};
+use serde::{Deserialize, Serialize};
+
+/// A run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunView {
+    /// The run.
+    pub provisioning_run_id: ProvisioningRunId,
+    /// Whose it is.
+    pub tenant_id: TenantId,
+    /// Its project.
+    pub project_id: ProjectId,
+    /// Its environment.
+    pub environment_id: EnvironmentId,
+    /// Its specification.
+    pub specification_id: SpecificationId,
+    /// The version.
+    pub specification_version: u32,
+    /// Why it exists.
+    pub kind: ProvisioningKind,
+    /// The program.
+    pub program: Program,
+    /// The release.
+    pub release_id: Option<ReleaseId>,
+    /// The promotion.
+    pub promotion_id: Option<PromotionId>,
+    /// The approval.
+    pub approval_id: Option<ApprovalId>,
+    /// Who asked.
+    pub requested_by: Principal,
+    /// The run that it repeats.
+    pub rerun_of: Option<ProvisioningRunId>,
+    /// Its state.
+    pub state: ProvisioningState,
+    /// Why it waits or how it ended, in a sentence.
+    pub detail: String,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// What its plan would do.
+    pub plan_summary: Option<PlanSummary>,
+    /// Digest of the plan receipt.
+    pub plan_receipt: Option<String>,
+    /// Digest of the apply receipt.
+    pub apply_receipt: Option<String>,
+    /// Outputs; secret ones masked.
+    pub outputs: Option<serde_json::Value>,
+    /// Digest of the log.
+    pub logs_ref: Option<String>,
+    /// When it was declared.
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    pub completed_at: Option<DateTime<Utc>>,
+}
+
+/// A run as it is seen, with what its environment's slot says of its wait.
+pub fn view(run: &ProvisioningRun, slot: Option<&EnvironmentSlot>) -> RunView {
+    let failure = match &run.state {
+        RunState::Failed(failure) => Some(failure.clone()),
+        RunState::PlanPending
+        | RunState::PlanRecorded { .. }
+        | RunState::AwaitingApproval { .. }
+        | RunState::Applying { .. }
+        | RunState::Applied
+        | RunState::Rejected { .. }
+        | RunState::Cancelled { .. } => None,
+    };
+    RunView {
+        provisioning_run_id: run.id,
+        tenant_id: run.tenant.clone(),
+        project_id: run.project.clone(),
+        environment_id: run.environment.clone(),
+        specification_id: run.specification,
+        specification_version: run.specification_version,
+        kind: run.kind(),
+        program: run.program.clone(),
+        release_id: run.release,
+        promotion_id: run.promotion(),
+        approval_id: run.approval(),
+        requested_by: run.requested_by.clone(),
+        rerun_of: run.rerun_of,
+        state: run.state.state(),
+        detail: detail(run, slot),
+        failure,
+        plan_summary: run.plan.as_ref().map(|p| p.summary.clone()),
+        plan_receipt: run.plan.as_ref().map(|p| p.link.receipt.to_string()),
+        apply_receipt: run.apply.as_ref().map(|a| a.link.receipt.to_string()),
+        outputs: run.apply.as_ref().map(|a| a.outputs.clone()),
+        logs_ref: run.logs_ref.as_ref().map(ToString::to_string),
+        started_at: run.started_at,
+        completed_at: run.completed_at,
+    }
+}
+
+fn detail(run: &ProvisioningRun, slot: Option<&EnvironmentSlot>) -> String {
+    let place = slot.and_then(|s| s.queue.iter().position(|q| q.run == run.id));
+    let taint = slot.and_then(|s| s.tainted.as_ref());
+    match &run.state {
+        RunState::PlanPending | RunState::PlanRecorded { .. } if taint.is_some() => {
+            format!("the environment is closed: {}", taint.map(|t| t.reason.as_str()).unwrap_or_default())
+        }
+        RunState::PlanPending => match place {
+            Some(0) => "its plan is being made, or waits for its environment to be created".to_owned(),
+            Some(ahead) => format!("{ahead} run(s) are before it"),
+            None => "it is not in the queue".to_owned(),
+        },
+        RunState::PlanRecorded { .. } => "its plan is allowed and goes to the Applier".to_owned(),
+        RunState::AwaitingApproval { reason, expires_at, approval: None } => {
+            format!("{reason}; open until {}", expires_at.format("%Y-%m-%d %H:%M UTC"))
+        }
+        RunState::AwaitingApproval { approval: Some(approval), .. } => match place {
+            Some(0) | None => format!("approved by {}", approval.by),
+            Some(ahead) => format!("approved by {}; {ahead} run(s) are before it", approval.by),
+        },
+        RunState::Applying { cancel: Some(cancel), .. } => format!("{} asked it to stop: {}", cancel.by, cancel.reason),
+        RunState::Applying { token, .. } => format!("applying under token {token}"),
+        RunState::Applied => "applied".to_owned(),
+        RunState::Failed(failure) => format!("{}: {}", failure.reason.code(), failure.message),
+        RunState::Rejected { by: Some(by), reason } => format!("rejected by {by}: {reason}"),
+        RunState::Rejected { by: None, reason } => reason.clone(),
+        RunState::Cancelled { by: Some(by), reason } => format!("cancelled by {by}: {reason}"),
+        RunState::Cancelled { by: None, reason } => reason.clone(),
+    }
+}
+
+/// One run; None where the tenant has none of that id.
+pub async fn run(store: &Store, tenant: &TenantId, id: ProvisioningRunId) -> Result<Option<RunView>, PortError> {
+    let Some(run) = store.load::<ProvisioningRun>(&Scoped::new(tenant.clone(), id)).await? else { return Ok(None) };
+    let slot = Scoped::new(tenant.clone(), run.environment.clone());
+    let slot = store.load::<EnvironmentSlot>(&slot).await?;
+    Ok(Some(view(&run, slot.as_deref())))
+}
+
+/// Runs of a tenant or of one of its environments, the newest first.
+pub async fn runs(
+    store: &Store,
+    tenant: &TenantId,
+    environment: Option<&EnvironmentId>,
+) -> Result<Vec<RunView>, PortError> {
+    let by = environment.map_or(By::Tenant(tenant), |e| By::Environment(tenant, e));
+    let found = store.find_all::<ProvisioningRun>(by).await?;
+    let slots = store.find_all::<EnvironmentSlot>(by).await?;
+    let slot = |run: &ProvisioningRun| slots.iter().find(|s| s.environment == run.environment);
+    let mut views: Vec<RunView> = found.iter().map(|r| view(r, slot(r))).collect();
+    views.sort_by(|a, b| b.started_at.cmp(&a.started_at).then(a.provisioning_run_id.cmp(&b.provisioning_run_id)));
+    Ok(views)
+}

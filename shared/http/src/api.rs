@@ -1,0 +1,156 @@
+//! What the routes work with, and the table of routes.
+
+use std::sync::Arc;
+
+use application::Fault;
+use application::commands::{CancelProvisioning, PlanProvisioning, Recover};
+use async_trait::async_trait;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use ::events::Envelope;
+use ports::{Artifacts, Bus, Clock, Cx, Ids, PolicyEngine, PortError, ProgramSource, Queue, Receipts, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::identity::Identity;
+use crate::problem::Problem;
+use crate::{environments, events, operations, runs};
+
+/// Everything that the routes need.
+pub struct Api {
+    /// Who asks.
+    pub identity: Arc<dyn Identity>,
+    /// The store.
+    pub store: Store,
+    /// Receipts.
+    pub receipts: Arc<dyn Receipts>,
+    /// Logs.
+    pub artifacts: Arc<dyn Artifacts>,
+    /// Where events arrive.
+    pub bus: Arc<dyn Bus>,
+    /// What was on the bus.
+    pub log: Arc<dyn EventLog>,
+    /// Queues.
+    pub queue: Arc<dyn Queue>,
+    /// Policies.
+    pub policy: Arc<dyn PolicyEngine>,
+    /// Programs.
+    pub programs: Arc<dyn ProgramSource>,
+    /// What only this host can do.
+    pub operations: Arc<dyn Operations>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub ids: Arc<dyn Ids>,
+    /// Plans that people ask for.
+    pub plan: PlanProvisioning,
+    /// Cancels.
+    pub cancel: CancelProvisioning,
+    /// What a person does where the machine can't know.
+    pub recover: Recover,
+}
+
+/// The events that were on the bus.
+#[async_trait]
+pub trait EventLog: Send + Sync {
+    /// Those of a tenant behind `after`, in their order.
+    async fn log(&self, after: i64, tenant: &::events::TenantId, limit: u32) -> Result<Vec<LoggedEvent>, PortError>;
+}
+
+/// An event that was on the bus.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoggedEvent {
+    /// Its place in the order of arrival.
+    pub seq: i64,
+    /// The event.
+    pub envelope: Envelope,
+}
+
+/// What only a host can do.
+#[async_trait]
+pub trait Operations: Send + Sync {
+    /// Sets a configuration value; its version.
+    async fn set_config(&self, tenant: &::events::TenantId, reference: &str, value: &str) -> Result<i64, PortError>;
+    /// Makes a backup; its file.
+    async fn backup(&self) -> Result<String, PortError>;
+    /// Whether the host is in order: a line per check.
+    async fn doctor(&self) -> Vec<Check>;
+}
+
+/// One check of the doctor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// Whether it is in order.
+    pub ok: bool,
+    /// What was found, and what to do.
+    pub detail: String,
+}
+
+/// The state of the routes.
+pub type Shared = Arc<Api>;
+
+impl Api {
+    /// The context of one request.
+    pub(crate) fn cx(&self) -> Cx {
+        let message = self.ids.fresh();
+        let now = self.clock.now();
+        Cx { message, correlation: message.to_string(), now, attempt: 1, deadline: now + chrono::TimeDelta::seconds(30) }
+    }
+}
+
+/// How often a command that lost a race loads again and decides anew, before its caller is told.
+const RACES: u32 = 10;
+
+impl Api {
+    /// Runs a command until nobody writes in between.
+    pub(crate) async fn settled<T, F>(&self, mut command: impl FnMut(Cx) -> F) -> Result<T, Problem>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let mut tries = 0;
+        loop {
+            match command(self.cx()).await {
+                Err(Fault::Wait { delay, .. }) if tries < RACES => {
+                    tries += 1;
+                    tokio::time::sleep(delay).await;
+                }
+                other => return other.map_err(Problem::from),
+            }
+        }
+    }
+}
+
+/// An event may have 1 MB, as on the product's other bus.
+const LARGEST_BODY: usize = 1_048_576;
+
+/// The routes.
+pub fn router(api: Shared) -> Router {
+    let one = "/v1/provisioning-runs/{run}";
+    let of = |what: &str| format!("{one}/{what}");
+    Router::new()
+        .route("/healthz", get(operations::healthz))
+        .route("/readyz", get(operations::healthz))
+        .route("/v1/events", post(events::publish).get(events::log))
+        .route("/v1/environments", get(environments::list))
+        .route("/v1/environments/{environment}/provisioning-runs", post(runs::plan))
+        .route("/v1/environments/{environment}/receipts", get(environments::verify))
+        .route("/v1/environments/{environment}/clear", post(environments::clear))
+        .route("/v1/provisioning-runs", get(runs::list))
+        .route(one, get(runs::show))
+        .route(&of("plan-receipt"), get(runs::plan_receipt))
+        .route(&of("apply-receipt"), get(runs::apply_receipt))
+        .route(&of("logs"), get(runs::logs))
+        .route(&of("approval"), post(runs::decide))
+        .route(&of("cancel"), post(runs::cancel))
+        .route(&of("break"), post(runs::break_run))
+        .route("/v1/resolve", post(runs::resolve))
+        .route("/v1/config", post(operations::set_config))
+        .route("/v1/dead-letters", get(operations::dead_letters))
+        .route("/v1/dead-letters/{id}/redrive", post(operations::redrive))
+        .route("/v1/backup", post(operations::backup))
+        .route("/v1/doctor", get(operations::doctor))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(api)
+}

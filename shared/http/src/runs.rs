@@ -1,0 +1,198 @@
+//! Provisioning runs.
+
+use application::commands::plan_provisioning::PlanRequest;
+use application::declare::Declared;
+use application::handlers::apply_approval;
+use application::queries::{RunView, runs as query};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use domain::Digest;
+use ::events::{ApprovalDecided, ApprovalId, Decision, EnvironmentId, ProvisioningRunId};
+use ports::receipts::blob_key;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::Shared;
+use crate::identity::Caller;
+use crate::problem::Problem;
+
+/// Plans.
+pub(crate) async fn plan(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(environment): Path<EnvironmentId>,
+    Json(mut request): Json<PlanRequest>,
+) -> Result<(StatusCode, Json<Declared>), Problem> {
+    request.environment_id = environment;
+    let (tenant, by) = (&caller.tenant, &caller.principal);
+    let request = &request;
+    let plan = |cx| {
+        let api = &api;
+        async move { api.plan.run(tenant, request.clone(), by.clone(), &cx).await }
+    };
+    let declared = api.settled(plan).await?;
+    Ok((StatusCode::ACCEPTED, Json(declared)))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Filter {
+    environment: Option<EnvironmentId>,
+}
+
+/// The newest first.
+pub(crate) async fn list(
+    State(api): State<Shared>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Vec<RunView>>, Problem> {
+    Ok(Json(query::runs(&api.store, &caller.tenant, filter.environment.as_ref()).await?))
+}
+
+async fn need(api: &Shared, caller: &Caller, run: ProvisioningRunId) -> Result<RunView, Problem> {
+    let found = query::run(&api.store, &caller.tenant, run).await?;
+    found.ok_or_else(|| Problem::not_found(format!("run {run}")))
+}
+
+/// One.
+pub(crate) async fn show(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+) -> Result<Json<RunView>, Problem> {
+    Ok(Json(need(&api, &caller, run).await?))
+}
+
+async fn receipt(api: &Shared, digest: Option<String>, what: &str) -> Result<impl IntoResponse + use<>, Problem> {
+    let none = || Problem::new(404, "no-receipt", format!("the run has no {what} receipt yet; wait for its end"));
+    let digest = digest.as_deref().and_then(Digest::parse).ok_or_else(none)?;
+    let bytes = api.receipts.get(&blob_key(&digest)).await?.ok_or_else(none)?;
+    if Digest::of(&bytes) != digest {
+        let detail = format!("receipt {digest} was changed; run `runtime-cloud receipts verify`");
+        return Err(Problem::new(500, "receipt-changed", detail));
+    }
+    Ok(([(header::CONTENT_TYPE, "application/json")], bytes))
+}
+
+/// The receipt of the plan.
+pub(crate) async fn plan_receipt(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+) -> Result<impl IntoResponse, Problem> {
+    let run = need(&api, &caller, run).await?;
+    receipt(&api, run.plan_receipt, "plan").await
+}
+
+/// The receipt of the apply.
+pub(crate) async fn apply_receipt(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+) -> Result<impl IntoResponse, Problem> {
+    let run = need(&api, &caller, run).await?;
+    receipt(&api, run.apply_receipt, "apply").await
+}
+
+/// The log of the run's last step.
+pub(crate) async fn logs(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+) -> Result<impl IntoResponse, Problem> {
+    let run = need(&api, &caller, run).await?;
+    let none = || Problem::new(404, "no-log", "the run has no log yet; wait for its plan");
+    let digest = run.logs_ref.as_deref().and_then(Digest::parse).ok_or_else(none)?;
+    let bytes = api.artifacts.get(&digest).await?.ok_or_else(none)?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Decide {
+    decision: Decision,
+    plan_digest: String,
+    reason: Option<String>,
+}
+
+/// Approves or rejects the plan that was read.
+pub(crate) async fn decide(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+    Json(body): Json<Decide>,
+) -> Result<Json<Value>, Problem> {
+    need(&api, &caller, run).await?;
+    if body.decision == Decision::Expired {
+        return Err(Problem::new(400, "invalid-decision", "decision must be approved or rejected"));
+    }
+    let event = ApprovalDecided {
+        approval_id: ApprovalId(api.ids.fresh()),
+        tenant_id: caller.tenant,
+        provisioning_run_id: run,
+        plan_digest: body.plan_digest,
+        decision: body.decision,
+        decided_by: caller.principal,
+        decided_at: api.clock.now(),
+        expires_at: None,
+        reason: body.reason,
+    };
+    let (store, event) = (&api.store, &event);
+    let state = api.settled(|cx| async move { apply_approval::decide(store, event, &cx).await }).await?;
+    Ok(Json(json!({ "provisioningRunId": run, "state": state })))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Reason {
+    reason: String,
+}
+
+/// Cancels.
+pub(crate) async fn cancel(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+    Json(body): Json<Reason>,
+) -> Result<Json<Value>, Problem> {
+    need(&api, &caller, run).await?;
+    let (caller, reason) = (&caller, &body.reason);
+    let cancel = |cx| {
+        let api = &api;
+        async move {
+            let (tenant, by) = (caller.tenant.clone(), caller.principal.clone());
+            api.cancel.run(tenant, run, by, reason.clone(), &cx).await
+        }
+    };
+    let state = api.settled(cancel).await?;
+    Ok(Json(json!({ "provisioningRunId": run, "state": state })))
+}
+
+/// Ends a silent run that nothing proves dead.
+pub(crate) async fn break_run(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(run): Path<ProvisioningRunId>,
+    Json(body): Json<Reason>,
+) -> Result<Json<Value>, Problem> {
+    need(&api, &caller, run).await?;
+    api.recover.break_run(caller.tenant, run, caller.principal, body.reason, &api.cx()).await?;
+    Ok(Json(json!({ "provisioningRunId": run, "broken": true })))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Resolve {
+    repository: String,
+    #[serde(rename = "ref")]
+    reference: String,
+}
+
+/// The commit that a branch or a tag names now.
+pub(crate) async fn resolve(
+    State(api): State<Shared>,
+    caller: Caller,
+    Json(body): Json<Resolve>,
+) -> Result<Json<Value>, Problem> {
+    let commit = api.programs.resolve(&caller.tenant, &body.repository, &body.reference).await?;
+    Ok(Json(json!({ "commit": commit })))
+}

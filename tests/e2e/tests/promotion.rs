@@ -1,0 +1,189 @@
+//! What a promotion does, on the real parts.
+
+use runtime_cloud_e2e::{HostProcess, Repository, until};
+use serde_json::json;
+
+const TWO_FILES: &str = "config: {greeting: {type: string, default: hello}}
+resources:
+  a: {type: 'local:index:File', properties: {path: a.txt, content: '${greeting}'}}
+  b: {type: 'local:index:File', properties: {path: b.txt, content: b}}
+outputs: {greeting: '${greeting}'}
+";
+
+#[test]
+fn a_promotion_is_planned_applied_and_recorded() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    let commit = repository.program(TWO_FILES);
+    host.environment("dev", "development");
+    host.ok(&["config", "set", "greetings/dev", "1.10"]);
+    let run = host.promote("dev", &repository, &["--config", "greeting=greetings/dev"]);
+    let end = host.applied(&run);
+    assert_eq!(end["outputs"], json!({"greeting": "1.10"}), "a string that looks like a number stays one");
+    assert_eq!(end["program"]["commit"], json!(commit));
+
+    let plan = host.receipt(&run, "plan");
+    assert_eq!(plan["summary"]["adds"], 2);
+    assert_eq!(plan["inputs"]["config"], json!([{"key": "greeting", "ref": "greetings/dev", "version": "1"}]));
+    assert_eq!(plan["verdict"]["answer"], "allow");
+    assert_eq!(plan["targets"]["local:this-machine"]["reachable"], true);
+    let apply = host.receipt(&run, "apply");
+    assert_eq!(apply["result"], "succeeded");
+    assert_eq!(apply["resources"].as_array().map(Vec::len), Some(2));
+    assert_eq!(apply["planReceipt"], end["planReceipt"]);
+    host.verified("dev");
+
+    assert_eq!(host.events("specification-declared", "").len(), 2, "the baseline's and the promotion's");
+    let planned = host.events("provisioning-planned", &run);
+    assert_eq!(planned.len(), 1);
+    assert_eq!(planned[0]["data"]["planSummary"]["adds"], 2);
+    let applied = host.events("provisioning-applied", &run);
+    assert_eq!(applied.len(), 1);
+    assert_eq!(applied[0]["data"]["outputs"], json!({"greeting": "1.10"}));
+    assert_eq!(applied[0]["source"], "/runtime-cloud/IaCProvisioningService");
+}
+
+#[test]
+fn the_same_promotion_again_is_the_same_run() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    host.environment("dev", "development");
+    let promotion = "7b0c6f0e-3a51-4a0f-9d38-0a3a3a3f7c11";
+    let first = host.promote("dev", &repository, &["--promotion", promotion]);
+    for _ in 0..3 {
+        assert_eq!(host.promote("dev", &repository, &["--promotion", promotion]), first);
+    }
+    host.applied(&first);
+    assert_eq!(host.promote("dev", &repository, &["--promotion", promotion]), first);
+    let promotions = host.runs().iter().filter(|r| r["kind"] == "promotion").count();
+    assert_eq!(promotions, 1);
+    assert_eq!(host.events("provisioning-applied", &first).len(), 1);
+}
+
+#[test]
+fn a_promotion_before_its_environment_waits_and_goes_on() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    let run = host.promote("later", &repository, &[]);
+    host.state(&run, &["Planned"]);
+    until("the planner to have seen that there is no environment", || host.log().contains("run waits"));
+    host.environment("later", "development");
+    host.applied(&run);
+}
+
+#[test]
+fn two_programs_for_one_environment_queue_and_a_newer_one_of_the_same_supersedes() {
+    let host = HostProcess::started();
+    let slow = Repository::new();
+    slow.program(
+        "resources:
+  slow: {type: 'local:index:Service', properties: {name: slow, command: [sleep, '1000'], health: {tcp: {port: 1}, timeoutSeconds: 5}}}
+",
+    );
+    host.environment("dev", "development");
+    let first = host.promote("dev", &slow, &[]);
+    host.state(&first, &["Applying"]);
+    // Of another program: they wait behind the first. Of the same: the newest takes the waiting ones' place.
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    let second = host.promote("dev", &repository, &[]);
+    host.state(&second, &["Planned"]);
+    let third = host.promote("dev", &repository, &[]);
+    let superseded = host.end(&second);
+    assert_eq!(superseded["state"], "Cancelled");
+    assert!(superseded["detail"].as_str().unwrap().contains(&third), "{superseded}");
+    // Its health check never succeeds: the first fails, and the next one gets its turn.
+    host.failed(&first, "apply-failed");
+    let end = host.applied(&third);
+    assert!(end["startedAt"].as_str() > superseded["startedAt"].as_str());
+    host.verified("dev");
+}
+
+#[test]
+fn an_older_promotion_that_arrives_late_is_superseded_on_arrival() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    let old = repository.program(TWO_FILES);
+    let new = repository.program(&TWO_FILES.replace("hello", "welcome"));
+    host.environment("dev", "development");
+    let event = |promotion: &str, commit: &str, at: &str| {
+        json!({"specversion": "1.0", "id": promotion, "source": "/test", "type": "delivery.promotions.v1.promotion-approved",
+          "time": "2026-01-01T00:00:00Z", "data": {
+            "promotionId": promotion, "tenantId": "local", "projectId": "default", "environmentId": "dev",
+            "releaseId": promotion, "approval": {"approvalId": promotion, "decidedBy": "ben", "decidedAt": at},
+            "program": {"repository": repository.path(), "path": "app", "commit": commit}, "configRefs": [], "secretRefs": []}})
+        .to_string()
+    };
+    let newer = "00000000-0000-4000-8000-000000000002";
+    let older = "00000000-0000-4000-8000-000000000001";
+    for (id, commit, at) in [(newer, &new, "2026-01-02T00:00:00Z"), (older, &old, "2026-01-01T00:00:00Z")] {
+        assert_eq!(host.cli_with(&["events", "send", "-"], &event(id, commit, at)).code, 0);
+        until("the promotion to be taken in", || host.runs().iter().any(|r| r["promotionId"] == json!(id)));
+    }
+    let run = |id: &str| host.runs().into_iter().find(|r| r["promotionId"] == json!(id)).unwrap();
+    let id = |r: serde_json::Value| r["provisioningRunId"].as_str().unwrap().to_owned();
+    assert_eq!(host.end(&id(run(older)))["state"], "Cancelled");
+    host.applied(&id(run(newer)));
+}
+
+#[test]
+fn an_unchanged_program_is_planned_without_changes() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    host.environment("dev", "development");
+    host.applied(&host.promote("dev", &repository, &[]));
+    let again = host.applied(&host.promote("dev", &repository, &[]));
+    let summary = &again["planSummary"];
+    assert_eq!((summary["adds"].as_u64(), summary["changes"].as_u64(), summary["unchanged"].as_u64()), (Some(0), Some(0), Some(2)));
+}
+
+#[test]
+fn a_thousand_resources_are_planned_and_applied() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    let mut body = "resources:\n".to_owned();
+    for n in 0..1000 {
+        body.push_str(&format!("  f{n}: {{type: 'local:index:File', properties: {{path: f{n}.txt, content: x}}}}\n"));
+    }
+    repository.program(&body);
+    host.environment("dev", "development");
+    let end = host.applied(&host.promote("dev", &repository, &[]));
+    assert_eq!(end["planSummary"]["adds"], 1000);
+}
+
+#[test]
+fn strange_names_are_kept_apart_and_shown_as_they_are() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    for name in ["a::b", "a:b", "q\"uote", "back\\slash", "ünï", "a/b", "a b"] {
+        host.environment(name, "development");
+        let end = host.applied(&host.promote(name, &repository, &[]));
+        assert_eq!(end["environmentId"], json!(name));
+        host.verified(name);
+    }
+}
+
+#[test]
+fn another_tenants_environment_is_not_found() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    host.environment("dev", "development");
+    let run = host.promote("dev", &repository, &[]);
+    host.applied(&run);
+    let foreign = host.cli(&["--tenant", "other", "runs", "show", &run]);
+    assert_eq!(foreign.code, 5, "{foreign:?}");
+    let path = repository.path();
+    let path = path.to_str().unwrap();
+    // A promotion of another tenant into it is put aside.
+    host.ok(&["--tenant", "other", "promote", "--environment", "dev", "--repository", path, "--path", "app"]);
+    until("a dead letter", || {
+        let dead = host.ok(&["--tenant", "other", "--json", "events", "dead"]).json();
+        dead.as_array().is_some_and(|d| d.iter().any(|l| l["reason"].as_str().unwrap().contains("another tenant")))
+    });
+    assert_eq!(host.ok(&["--json", "events", "dead"]).json(), json!([]));
+}
