@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 const LEASE: Duration = Duration::from_secs(60);
 /// How often it is extended.
 const HEARTBEAT: Duration = Duration::from_secs(20);
+/// How often a lost race is run again before the message goes back to its queue.
+const RACES: u32 = 20;
 /// A backstop for messages whose delay runs out.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -61,25 +63,23 @@ pub async fn consume(
 
 async fn handle(consumer: &dyn Consumer, queue: &dyn Queue, clock: &dyn Clock, delivery: Delivery) {
     let row = consumer.row();
-    let now = clock.now();
-    let cx = Cx {
-        message: delivery.message.id,
-        correlation: delivery.message.correlation.clone(),
-        now,
-        // Each delivery is an attempt at writing; only failures count against the retries.
-        attempt: delivery.failures + 1,
-        deadline: now + TimeDelta::minutes(5),
-    };
-    let work = consumer.deliver(&delivery.message.body, &cx);
-    tokio::pin!(work);
-    let result = loop {
-        tokio::select! {
-            result = &mut work => break result,
-            () = tokio::time::sleep(HEARTBEAT) => {
-                if !matches!(queue.extend(&delivery, LEASE).await, Ok(true)) {
-                    tracing::warn!(queue = row.name, message = %cx.message, "the message was taken away; somebody else has it");
-                }
+    let mut races = 0;
+    let (cx, result) = loop {
+        let now = clock.now();
+        let cx = Cx {
+            message: delivery.message.id,
+            correlation: delivery.message.correlation.clone(),
+            now,
+            attempt: delivery.failures + 1,
+            deadline: now + TimeDelta::minutes(5),
+        };
+        match work(consumer, queue, &delivery, &cx).await {
+            // A lost race is settled here: the message need not go back for it.
+            Err(Fault::Wait { delay, .. }) if delay < HEARTBEAT && races < RACES => {
+                races += 1;
+                tokio::time::sleep(delay).await;
             }
+            result => break (cx, result),
         }
     };
     let settled = match result {
@@ -91,6 +91,28 @@ async fn handle(consumer: &dyn Consumer, queue: &dyn Queue, clock: &dyn Clock, d
     };
     if let Err(e) = settled {
         tracing::warn!(queue = row.name, message = %cx.message, error = %e.chain(), "not settled; it comes again");
+    }
+}
+
+/// Delivers, and keeps the message hidden meanwhile.
+async fn work(
+    consumer: &dyn Consumer,
+    queue: &dyn Queue,
+    delivery: &Delivery,
+    cx: &Cx,
+) -> Result<serde_json::Value, Fault> {
+    let work = consumer.deliver(&delivery.message.body, cx);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            result = &mut work => return result,
+            () = tokio::time::sleep(HEARTBEAT) => {
+                if !matches!(queue.extend(delivery, LEASE).await, Ok(true)) {
+                    let queue = consumer.row().name;
+                    tracing::warn!(queue, message = %cx.message, "the message was taken away; somebody else has it");
+                }
+            }
+        }
     }
 }
 
