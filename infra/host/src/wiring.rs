@@ -149,6 +149,7 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
             config: config_port.clone(),
             secrets: secrets.clone(),
             environments: Arc::new(HostTargets),
+            clock: clock.clone(),
             settings: settings.clone(),
         })
         .into(),

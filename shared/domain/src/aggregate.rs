@@ -195,11 +195,8 @@ pub trait Aggregate: Clone + fmt::Debug + Serialize + DeserializeOwned + Send + 
     /// Its facets.
     fn facets(&self) -> Facets;
     /// The next state and the events that leave with it, or a refusal. Pure.
-    fn decide(
-        &self,
-        command: Self::Command,
-        now: DateTime<Utc>,
-    ) -> Result<(Self, Vec<Event>), Self::Refusal>;
+    fn decide(&self, command: Self::Command, now: DateTime<Utc>)
+    -> Result<(Self, Vec<Event>), Self::Refusal>;
 }
 
 /// A state as the store holds it. Only the store makes one, from a row that it has just read.

@@ -100,7 +100,9 @@ pub enum SpecificationCommand {}
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecificationRefusal {
     /// The declaration is about something else.
-    #[error("the declaration is of specification {got}, not of {expected}; load the specification that it names")]
+    #[error(
+        "the declaration is of specification {got}, not of {expected}; load the specification that it names"
+    )]
     OtherSpecification {
         /// This one.
         expected: SpecificationId,
@@ -120,7 +122,9 @@ pub enum SpecificationRefusal {
         field: &'static str,
     },
     /// Keys of the product can't be set from outside.
-    #[error("configuration key {key:?} is reserved: runtimecloud:* is set by Runtime Cloud itself; choose another")]
+    #[error(
+        "configuration key {key:?} is reserved: runtimecloud:* is set by Runtime Cloud itself; choose another"
+    )]
     ReservedKey {
         /// The key.
         key: String,

@@ -1,7 +1,9 @@
 //! An environment as the control plane created it: who owns it, how strictly it is governed, where it lives.
 
 use chrono::{DateTime, Utc};
-use events::{EnvironmentClass, EnvironmentCreated, EnvironmentId, Event, ProjectId, Target, TargetKind, TenantId};
+use events::{
+    EnvironmentClass, EnvironmentCreated, EnvironmentId, Event, ProjectId, Target, TargetKind, TenantId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::aggregate::{Aggregate, Change, Facets, Kind, Refusal};

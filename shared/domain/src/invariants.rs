@@ -30,11 +30,13 @@ pub fn of_run(run: &ProvisioningRun) -> Vec<String> {
         let deletes = plan.summary.deletes + plan.summary.replaces;
         let production = plan.inputs.class == EnvironmentClass::Production;
         let evidence = match authority {
-            Authority::PlanApproval | Authority::Acceptance => true,
+            Authority::PlanApproval => matches!(run.state, RunState::Applying { .. }),
+            Authority::Acceptance => run.kind() == ProvisioningKind::Reconciliation,
             Authority::PromotionApproval => matches!(run.source, RunSource::Promotion { .. }),
             Authority::Policy { policies } => {
                 !policies.is_empty()
-                    && !matches!(run.kind(), ProvisioningKind::Promotion | ProvisioningKind::Manual if production)
+                    && (!production
+                        || matches!(run.kind(), ProvisioningKind::Baseline | ProvisioningKind::PoolResize))
             }
         };
         must(evidence, "an apply has an approval, or a policy's allow with evidence");

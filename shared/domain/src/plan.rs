@@ -131,7 +131,9 @@ fn refs(out: &mut Vec<String>, what: &str, before: &[ResolvedRef], now: &[Resolv
         }
     }
     out.extend(
-        now.iter().filter(|n| !before.iter().any(|b| b.key == n.key)).map(|n| format!("{what} {} is new", n.key)),
+        now.iter()
+            .filter(|n| !before.iter().any(|b| b.key == n.key))
+            .map(|n| format!("{what} {} is new", n.key)),
     );
 }
 

@@ -408,7 +408,7 @@ pub enum RunRefusal {
         until: DateTime<Utc>,
     },
     /// Nothing lets the apply through.
-    #[error("nothing covers an apply of run {run} in production: {why}; have its plan approved")]
+    #[error("nothing covers an apply of run {run}: {why}; have its plan approved")]
     NoAuthority {
         /// The run.
         run: ProvisioningRunId,
@@ -510,10 +510,9 @@ impl ProvisioningRun {
     pub const fn promotion(&self) -> Option<PromotionId> {
         match &self.source {
             RunSource::Promotion { promotion, .. } => Some(*promotion),
-            RunSource::Baseline
-            | RunSource::Manual
-            | RunSource::Reconciliation
-            | RunSource::PoolResize => None,
+            RunSource::Baseline | RunSource::Manual | RunSource::Reconciliation | RunSource::PoolResize => {
+                None
+            }
         }
     }
 
@@ -524,10 +523,9 @@ impl ProvisioningRun {
         }
         match &self.source {
             RunSource::Promotion { approval, .. } => Some(approval.approval_id),
-            RunSource::Baseline
-            | RunSource::Manual
-            | RunSource::Reconciliation
-            | RunSource::PoolResize => None,
+            RunSource::Baseline | RunSource::Manual | RunSource::Reconciliation | RunSource::PoolResize => {
+                None
+            }
         }
     }
 
@@ -556,6 +554,9 @@ impl ProvisioningRun {
         let missing = |why: String| RunRefusal::NoAuthority { run: self.id, why };
         let Some(plan) = &self.plan else { return Err(missing("no plan is recorded".to_owned())) };
         let authority = match &self.state {
+            RunState::PlanRecorded { authority: Authority::PlanApproval } => {
+                return Err(missing("nobody approved the plan yet".to_owned()));
+            }
             RunState::PlanRecorded { authority } | RunState::Applying { authority, .. } => authority.clone(),
             RunState::AwaitingApproval { approval: Some(approval), .. } => {
                 if approval.plan_digest != plan.plan_digest {
@@ -577,23 +578,33 @@ impl ProvisioningRun {
         };
         if authority == Authority::PromotionApproval && !self.promotion_covers(&plan.inputs, now) {
             return Err(missing(
-                "the promotion's approval doesn't cover this release and commit, or it has expired".to_owned(),
+                "the promotion's approval doesn't cover this release and commit, or it has expired"
+                    .to_owned(),
             ));
         }
-        if plan.inputs.class == EnvironmentClass::Production {
-            let fits = match (self.kind(), &authority) {
-                (_, Authority::PlanApproval) => true,
-                (ProvisioningKind::Promotion, Authority::PromotionApproval) => plan.summary.protected == 0,
-                (ProvisioningKind::Reconciliation, Authority::Acceptance) => true,
-                (
-                    ProvisioningKind::Baseline | ProvisioningKind::PoolResize,
-                    Authority::Policy { policies },
-                ) => !policies.is_empty(),
-                (_, _) => false,
-            };
-            if !fits {
-                return Err(missing(format!("{authority:?} is not enough for a {} run", self.kind())));
+        let production = plan.inputs.class == EnvironmentClass::Production;
+        let deletes = plan.summary.deletes + plan.summary.replaces;
+        let fits = match (self.kind(), &authority) {
+            (_, Authority::PlanApproval) | (ProvisioningKind::Reconciliation, Authority::Acceptance) => true,
+            (ProvisioningKind::Promotion, Authority::PromotionApproval) => {
+                !production || plan.summary.protected == 0
             }
+            (ProvisioningKind::Reconciliation, Authority::Policy { .. }) if deletes > 0 => {
+                return Err(missing(format!(
+                    "a reconciliation with {deletes} delete(s) must become a proposal"
+                )));
+            }
+            (
+                ProvisioningKind::Promotion | ProvisioningKind::Manual | ProvisioningKind::Reconciliation,
+                Authority::Policy { policies },
+            ) => !production && !policies.is_empty(),
+            (ProvisioningKind::Baseline | ProvisioningKind::PoolResize, Authority::Policy { policies }) => {
+                !policies.is_empty()
+            }
+            (_, Authority::PromotionApproval | Authority::Acceptance) => false,
+        };
+        if !fits {
+            return Err(missing(format!("{authority:?} is not enough for a {} run", self.kind())));
         }
         Ok(authority)
     }
@@ -660,14 +671,6 @@ impl ProvisioningRun {
                 next.due = Some(now);
                 // The invariants hold whatever the router said.
                 next.authority(now)?;
-                let deletes = summary.deletes + summary.replaces;
-                if next.kind() == ProvisioningKind::Reconciliation
-                    && deletes > 0
-                    && matches!(next.state, RunState::PlanRecorded { authority: Authority::Policy { .. } })
-                {
-                    let why = format!("a reconciliation with {deletes} delete(s) must become a proposal");
-                    return Err(RunRefusal::NoAuthority { run: self.id, why });
-                }
                 let planned = next.planned(summary);
                 Ok((next, vec![planned]))
             }
@@ -773,7 +776,9 @@ impl Aggregate for ProvisioningRun {
         match command {
             RunCommand::RecordPlan { plan, route, expires_at, logs } => match &self.state {
                 RunState::PlanPending => self.record_plan(*plan, route, expires_at, logs, now),
-                RunState::PlanRecorded { .. } | RunState::AwaitingApproval { .. } | RunState::Applying { .. } => {
+                RunState::PlanRecorded { .. }
+                | RunState::AwaitingApproval { .. }
+                | RunState::Applying { .. } => {
                     Err(self.refuse("record another plan", "its recorded plan stands"))
                 }
                 RunState::Applied
@@ -785,7 +790,10 @@ impl Aggregate for ProvisioningRun {
                 RunState::PlanPending | RunState::PlanRecorded { .. } => {
                     let failed = self.failed(&failure);
                     let next = self.ended(RunState::Failed(failure), now);
-                    Ok((ProvisioningRun { logs_ref: logs.or_else(|| self.logs_ref.clone()), ..next }, vec![failed]))
+                    Ok((
+                        ProvisioningRun { logs_ref: logs.or_else(|| self.logs_ref.clone()), ..next },
+                        vec![failed],
+                    ))
                 }
                 RunState::AwaitingApproval { .. } | RunState::Applying { .. } => {
                     Err(self.refuse("fail its plan", "its recorded plan stands"))
@@ -913,7 +921,9 @@ impl Aggregate for ProvisioningRun {
                     let reason = format!("superseded by run {by}, a newer promotion of the same program");
                     Ok((self.ended(RunState::Cancelled { by: None, reason }, now), vec![]))
                 }
-                RunState::Applying { .. } => Err(self.refuse("be superseded", "the newer run waits for its end")),
+                RunState::Applying { .. } => {
+                    Err(self.refuse("be superseded", "the newer run waits for its end"))
+                }
                 RunState::Applied
                 | RunState::Failed(_)
                 | RunState::Rejected { .. }
@@ -929,7 +939,9 @@ impl Aggregate for ProvisioningRun {
                 RunState::Applied
                 | RunState::Failed(_)
                 | RunState::Rejected { .. }
-                | RunState::Cancelled { .. } => Err(self.refuse("be looked at again", "it has ended already")),
+                | RunState::Cancelled { .. } => {
+                    Err(self.refuse("be looked at again", "it has ended already"))
+                }
             },
         }
     }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use events::{EnvironmentId, PlanSummary, ProjectId, ProvisioningKind, ProvisioningRunId, SpecificationId, TenantId};
+use events::{
+    EnvironmentId, PlanSummary, ProjectId, ProvisioningKind, ProvisioningRunId, SpecificationId, TenantId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,7 +48,9 @@ impl ChainLink {
             ReceiptKind::Plan => "plan",
             ReceiptKind::Apply => "apply",
         };
-        Digest::of(format!("{}\n{previous}\n{}\n{kind}\n{}", self.sequence, self.run, self.receipt).as_bytes())
+        Digest::of(
+            format!("{}\n{previous}\n{}\n{kind}\n{}", self.sequence, self.run, self.receipt).as_bytes(),
+        )
     }
 }
 

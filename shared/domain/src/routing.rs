@@ -112,8 +112,12 @@ impl fmt::Display for Route {
             Route::Apply { authority: Authority::PromotionApproval } => {
                 f.write_str("apply: the promotion's approval covers it")
             }
-            Route::Apply { authority: Authority::PlanApproval } => f.write_str("apply: this plan was approved"),
-            Route::Apply { authority: Authority::Acceptance } => f.write_str("apply: its proposal was accepted"),
+            Route::Apply { authority: Authority::PlanApproval } => {
+                f.write_str("apply: this plan was approved")
+            }
+            Route::Apply { authority: Authority::Acceptance } => {
+                f.write_str("apply: its proposal was accepted")
+            }
             Route::Apply { authority: Authority::Policy { policies } } => {
                 write!(f, "apply: allowed by policy {}", policies.join(", "))
             }
@@ -148,7 +152,9 @@ pub fn route(facts: &RoutingFacts<'_>) -> Route {
         (ProvisioningKind::Baseline, true) if allow => allowed(),
         (ProvisioningKind::Baseline, true) => wait("a baseline in production needs an approval of its plan"),
         (ProvisioningKind::Manual, true) => wait("a manual run in production needs an approval of its plan"),
-        (ProvisioningKind::Promotion | ProvisioningKind::Baseline | ProvisioningKind::Manual, false) if allow => {
+        (ProvisioningKind::Promotion | ProvisioningKind::Baseline | ProvisioningKind::Manual, false)
+            if allow =>
+        {
             allowed()
         }
         (ProvisioningKind::Promotion | ProvisioningKind::Baseline | ProvisioningKind::Manual, false) => {
@@ -165,9 +171,9 @@ pub fn route(facts: &RoutingFacts<'_>) -> Route {
             ReconciliationSource::Scheduled { .. } if deletes > 0 => {
                 Route::Propose { reason: format!("{deletes} resource(s) would be deleted or replaced") }
             }
-            ReconciliationSource::Scheduled { brake: true } => {
-                Route::Propose { reason: "the brake is on: too much differs, or windows were missed".to_owned() }
-            }
+            ReconciliationSource::Scheduled { brake: true } => Route::Propose {
+                reason: "the brake is on: too much differs, or windows were missed".to_owned(),
+            },
             ReconciliationSource::Scheduled { brake: false } if allow => allowed(),
             ReconciliationSource::Scheduled { brake: false } => {
                 Route::Propose { reason: "no policy allows this plan".to_owned() }

@@ -349,12 +349,16 @@ impl Commit {
 
     /// Refuses what one of the databases could not write, so that all of them are equally strict.
     pub fn check(&self) -> Result<(), PortError> {
-        let refuse = |what: String| Err(PortError::broken(what, "split the commit; this is a defect, report it"));
+        let refuse =
+            |what: String| Err(PortError::broken(what, "split the commit; this is a defect, report it"));
         if let Some(broken) = &self.broken {
             return refuse(broken.clone());
         }
         if self.ops.len() > MAX_OPS {
-            return refuse(format!("a commit of {} operations; at most {MAX_OPS} are allowed", self.ops.len()));
+            return refuse(format!(
+                "a commit of {} operations; at most {MAX_OPS} are allowed",
+                self.ops.len()
+            ));
         }
         let mut targets = std::collections::BTreeSet::new();
         let mut bytes = 0;

@@ -23,7 +23,9 @@ pub mod store;
 pub use artifacts::Artifacts;
 pub use bus::Bus;
 pub use clock::Clock;
-pub use commit::{Commit, CommitError, CommitId, Committed, Conflict, Destination, Letter, LetterBody, Op, Row};
+pub use commit::{
+    Commit, CommitError, CommitId, Committed, Conflict, Destination, Letter, LetterBody, Op, Row,
+};
 pub use config_platform::ConfigPlatform;
 pub use cx::Cx;
 pub use environment_reader::EnvironmentReader;

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use domain::plan::PlanStep;
 use domain::routing::Verdict;
-use events::{EnvironmentClass, EnvironmentId, PlanSummary, Principal, ProjectId, ProvisioningKind, TenantId};
+use events::{
+    EnvironmentClass, EnvironmentId, PlanSummary, Principal, ProjectId, ProvisioningKind, TenantId,
+};
 
 use crate::error::PortError;
 

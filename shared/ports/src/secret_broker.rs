@@ -21,9 +21,5 @@ pub trait SecretBroker: Send + Sync {
     /// The newest version of a secret; None where the reference names nothing.
     async fn resolve(&self, tenant: &TenantId, reference: &str) -> Result<Option<SecretValue>, PortError>;
     /// The passphrase that encrypts an environment's states; made once, on first use.
-    async fn passphrase(
-        &self,
-        tenant: &TenantId,
-        environment: &EnvironmentId,
-    ) -> Result<Secret, PortError>;
+    async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError>;
 }

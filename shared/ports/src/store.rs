@@ -33,7 +33,10 @@ impl Store {
     pub async fn need<A: Aggregate>(&self, id: &A::Id) -> Result<Versioned<A>, PortError> {
         let key = id.key(A::KIND);
         self.load(id).await?.ok_or_else(|| {
-            PortError::broken(format!("{key} is not in the store"), "check the id, or restore a backup that has it")
+            PortError::broken(
+                format!("{key} is not in the store"),
+                "check the id, or restore a backup that has it",
+            )
         })
     }
 
@@ -80,7 +83,9 @@ impl Store {
                 Ok(Committed::Conflict(conflicts)) => {
                     return match (self.settle(&commit).await, lost) {
                         (Ok(Settled::Ours), _) => Ok(Committed::Yes),
-                        (Ok(Settled::NotOurs), _) | (Ok(Settled::Open), None) => Ok(Committed::Conflict(conflicts)),
+                        (Ok(Settled::NotOurs), _) | (Ok(Settled::Open), None) => {
+                            Ok(Committed::Conflict(conflicts))
+                        }
                         (Ok(Settled::Open), Some(lost)) => Err(CommitError::Unknown(lost)),
                         (Err(e), None) => Err(CommitError::NotApplied(e)),
                         (Err(e), Some(_)) => Err(CommitError::Unknown(e)),

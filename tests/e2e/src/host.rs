@@ -254,6 +254,13 @@ impl HostProcess {
         self.cli(&["--as", "ben", "--json", "approve", run])
     }
 
+    /// Waits until the run's last event has left; the events follow their commit.
+    pub fn left(&self, name: &str, run: &str) -> Vec<Value> {
+        poll(&format!("{name} of run {run}"), || {
+            Some(self.events(name, run)).filter(|events| !events.is_empty())
+        })
+    }
+
     /// Every event of a topic's end, such as `provisioning-applied`, about a run.
     pub fn events(&self, name: &str, run: &str) -> Vec<Value> {
         let all = self.ok(&["--json", "events", "list", "--limit", "1000"]).json();
@@ -317,7 +324,7 @@ impl Drop for HostProcess {
         // Supervisors and what they run outlive the host on purpose.
         for pid in self.processes_quietly() {
             if let Some(pid) = Pid::from_raw(pid) {
-                drop(kill_process(pid, Signal::KILL));
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
         let folders = |p: PathBuf| std::fs::read_dir(p).into_iter().flatten().flatten().map(|e| e.path());

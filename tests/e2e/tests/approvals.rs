@@ -50,7 +50,7 @@ fn a_manual_plan_waits_for_another_person() {
     host.applied(&run);
     // A repeated approval comes too late to mean anything.
     assert_eq!(host.approve(&run).code, 4);
-    assert_eq!(host.events("provisioning-applied", &run).len(), 1);
+    assert_eq!(host.left("provisioning-applied", &run).len(), 1);
     assert_eq!(host.receipt(&run, "apply")["authority"], json!({"by": "plan-approval"}));
 }
 
@@ -93,7 +93,7 @@ fn a_plan_under_which_the_state_moved_is_refused_as_stale() {
     let end = host.failed(&run, "plan-stale");
     assert!(end["detail"].as_str().unwrap().contains("nothing was touched"), "{end}");
     assert_eq!(host.receipt(&run, "apply")["result"], "not-started");
-    assert_eq!(host.events("provisioning-failed", &run).len(), 1);
+    assert_eq!(host.left("provisioning-failed", &run).len(), 1);
     host.verified("prod");
 }
 

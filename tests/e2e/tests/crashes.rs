@@ -15,7 +15,7 @@ const SLOW: &str = "resources:
 const PROMOTION: &str = "7b0c6f0e-3a51-4a0f-9d38-0a3a3a3f7c11";
 
 fn kill(pid: i32) {
-    drop(kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL));
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_host_killed_during_an_apply_adopts_it_when_it_is_back() {
     host.start(&[]);
     let end = host.failed(&run, "apply-failed");
     assert!(end["detail"].as_str().unwrap().contains("slow"), "{end}");
-    assert_eq!(host.events("provisioning-failed", &run).len(), 1);
+    assert_eq!(host.left("provisioning-failed", &run).len(), 1);
     host.verified("dev");
     // What was made stays known: the next plan repairs it instead of making it again.
     repository.program(&SLOW.replace(", health: {tcp: {port: 1}, timeoutSeconds: 4}", ""));
@@ -177,7 +177,7 @@ fn pulumi_told_to_stop_by_somebody_else_ends_its_apply_as_interrupted() {
     let run = host.promote("dev", &repository, &[]);
     let pid = poll("Pulumi to be at work", || host.processes("--plan=").first().copied());
     until("the provider to be at work", || !host.processes("pulumi-resource-local").is_empty());
-    drop(kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM));
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM);
     let end = host.end(&run);
     assert_eq!(end["state"], "Failed", "{end}");
     host.verified("dev");
@@ -265,7 +265,7 @@ fn an_applier_message_that_comes_twice_applies_once() {
             .unwrap();
         left == 0
     });
-    assert_eq!(host.events("provisioning-applied", &run).len(), 1);
+    assert_eq!(host.left("provisioning-applied", &run).len(), 1);
     assert_eq!(host.receipt(&run, "apply")["token"], "1.2", "the baseline's apply was the first");
     host.verified("dev");
 }

@@ -1,7 +1,7 @@
 //! Bad input: programs, references, repositories, receipts on disk.
 
 use base64::Engine as _;
-use runtime_cloud_e2e::{HostProcess, Repository};
+use runtime_cloud_e2e::{HostProcess, Repository, until};
 use serde_json::json;
 
 fn dev() -> (HostProcess, Repository) {
@@ -14,7 +14,7 @@ fn dev() -> (HostProcess, Repository) {
 fn refused(host: &HostProcess, repository: &Repository, more: &[&str]) -> String {
     let run = host.promote("dev", repository, more);
     let end = host.failed(&run, "plan-failed");
-    assert_eq!(host.events("provisioning-failed", &run).len(), 1);
+    until("the event to have left", || host.events("provisioning-failed", &run).len() == 1);
     end["detail"].as_str().unwrap().to_owned()
 }
 
@@ -168,21 +168,36 @@ fn repositories_and_commits_that_are_not_there_fail_the_plan() {
     assert!(end["detail"].as_str().unwrap().contains(&"b".repeat(40)), "{end}");
 }
 
+fn many(repository: &Repository, resources: u32) {
+    let content = "x".repeat(500);
+    let mut body = "resources:\n".to_owned();
+    for n in 0..resources {
+        let properties = format!("{{path: f{n}.txt, content: {content}}}");
+        body.push_str(&format!("  f{n}: {{type: 'local:index:File', properties: {properties}}}\n"));
+    }
+    repository.program(&body);
+}
+
 #[test]
-fn a_program_that_prints_too_much_or_too_long_is_stopped() {
+fn a_program_that_prints_too_much_is_stopped() {
     let mut host = HostProcess::new();
-    host.settings(&json!({"outputLimitBytes": 20000, "planLimitSeconds": 30, "stopGraceSeconds": 2}));
+    host.settings(&json!({"outputLimitBytes": 20000, "stopGraceSeconds": 2}));
     host.start(&[]);
     host.environment("dev", "development");
     let repository = Repository::new();
-    let mut body = "resources:\n".to_owned();
-    for n in 0..400 {
-        let content = "x".repeat(500);
-        body.push_str(&format!("  f{n}: {{type: 'local:index:File', properties: {{path: f{n}.txt, content: {content}}}}}\n"));
-    }
-    repository.program(&body);
-    let run = host.promote("dev", &repository, &[]);
-    host.failed(&run, "output-limit");
+    many(&repository, 400);
+    host.failed(&host.promote("dev", &repository, &[]), "output-limit");
+}
+
+#[test]
+fn a_program_that_runs_too_long_is_stopped() {
+    let mut host = HostProcess::new();
+    host.settings(&json!({"planLimitSeconds": 1, "stopGraceSeconds": 1}));
+    host.start(&[]);
+    host.environment("dev", "development");
+    let repository = Repository::new();
+    many(&repository, 3000);
+    host.failed(&host.promote("dev", &repository, &[]), "timed-out");
 }
 
 #[test]

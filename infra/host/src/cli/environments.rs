@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use super::client::CliError;
 use super::{Context, exit, table};
 
+/// How long the host may take to handle the event.
+const TAKEN_IN: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Environments.
 #[derive(Subcommand)]
 pub enum Environments {
@@ -80,7 +83,19 @@ impl Environments {
             Environments::Create { environment, class, project, region } => {
                 let event = created(context, environment, *class, project, region);
                 client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
-                println!("environment {environment} of class {class} is taken in; its baseline is planned");
+                let known = || -> Result<bool, CliError> {
+                    let all: Vec<Value> = client.get("/v1/environments")?;
+                    Ok(all.iter().any(|e| e.get("environmentId").and_then(Value::as_str) == Some(environment.as_str())))
+                };
+                let until = std::time::Instant::now() + TAKEN_IN;
+                while !known()? {
+                    if std::time::Instant::now() > until {
+                        let message = "the event is taken in, but the environment isn't there yet; see `runtime-cloud events dead`";
+                        return Err(CliError::new(exit::FAILED, message));
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                println!("environment {environment} of class {class} is there; its baseline is planned");
             }
         }
         Ok(exit::OK)

@@ -10,7 +10,7 @@ use super::client::CliError;
 /// A table with headings.
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     if std::env::var_os("COLUMNS").is_none() {
         table.set_width(120);

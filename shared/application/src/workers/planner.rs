@@ -17,7 +17,7 @@ use ports::policy_engine::ApplyQuestion;
 use ports::receipts::blob_key;
 use ports::runner::{Job, Phase, PlanOutcome, PlannedChanges, Progress};
 use ports::{
-    Artifacts, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts, Runner,
+    Artifacts, Clock, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts, Runner,
     SecretBroker, Store,
 };
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,8 @@ pub struct Planner {
     pub secrets: Arc<dyn SecretBroker>,
     /// Targets.
     pub environments: Arc<dyn EnvironmentReader>,
+    /// The time when a plan is recorded.
+    pub clock: Arc<dyn Clock>,
     /// Settings.
     pub settings: Arc<Settings>,
 }
@@ -170,6 +172,8 @@ impl Worker for Planner {
                 return self.fail(&run, &slot, FailureReason::PlanFailed, e.chain(), None, cx).await;
             }
         };
+        let began = cx.now;
+        let cx = &Cx { now: self.clock.now(), ..cx.clone() };
         let logs = self.artifacts.put(&outcome.log).await?;
         let planned = match &outcome.result {
             Ok(planned) => planned,
@@ -181,6 +185,7 @@ impl Worker for Planner {
         let receipt = self.receipt(&run, &environment, &inputs, planned, &outcome, logs.clone(), head.map(|h| h.digest), cx);
         let (mut receipt, route) = receipt.await?;
         receipt.route = route.to_string();
+        receipt.started_at = began;
         let bytes = domain::digest::canonical(&receipt)?;
         let digest = Digest::of(&bytes);
         self.receipts.put_once(&blob_key(&digest), &bytes).await?;
