@@ -1,6 +1,11 @@
 //! What every adapter of a port must do, as tables of named cases, and decorators that make a port fail as real ones
 //! do. An adapter's own tests run the tables, plain and under faults.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a case ends by panicking: it is a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a case ends by panicking: it is a test"
+)]
 #![expect(clippy::indexing_slicing, reason = "a case that indexes wrongly fails, which is what it is for")]
 
 pub mod cases;

@@ -9,8 +9,8 @@ use domain::environment_slot::SlotCommand;
 use domain::provisioning_run::{NewRun, RunSource};
 use domain::{Change, DeploymentSpecification, EnvironmentSlot, ProvisioningRun};
 use events::{
-    CommitHash, EnvironmentId, Principal, Program, ProjectId, ProvisioningRunId, SpecificationId, SpecificationKind,
-    TenantId,
+    CommitHash, EnvironmentId, Principal, Program, ProjectId, ProvisioningRunId, SpecificationId,
+    SpecificationKind, TenantId,
 };
 use ports::Cx;
 use uuid::Uuid;

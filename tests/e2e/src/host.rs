@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::poll::{poll, until};
+use crate::poll::poll;
 use crate::repository::Repository;
 
 /// What a command answered.
@@ -117,6 +117,13 @@ impl HostProcess {
         true
     }
 
+    /// Its resident memory in kB.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid().as_raw_nonzero())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// What the host said.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
@@ -145,9 +152,7 @@ impl HostProcess {
 
     /// Waits until it has ended by itself.
     pub fn ended(&mut self) {
-        let child = self.child.as_mut().unwrap();
-        until("the host's end", || child.try_wait().unwrap().is_some());
-        self.child = None;
+        self.child.take().unwrap().wait().unwrap();
     }
 
     /// Whether it still runs.

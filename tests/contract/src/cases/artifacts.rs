@@ -5,13 +5,16 @@ use std::sync::Arc;
 use domain::Digest;
 use ports::Artifacts;
 
+/// Puts other bytes in the place of an artifact.
+pub type Tamper = Arc<dyn Fn(&Digest, &[u8]) + Send + Sync>;
+
 /// Fresh artifacts, and a hand that changes what is kept.
 #[derive(Clone)]
 pub struct Subject {
     /// The port.
     pub artifacts: Arc<dyn Artifacts>,
     /// Puts other bytes in the place of an artifact, behind the port's back.
-    pub tamper: Arc<dyn Fn(&Digest, &[u8]) + Send + Sync>,
+    pub tamper: Tamper,
 }
 
 crate::table! {

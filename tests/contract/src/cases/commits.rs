@@ -86,14 +86,16 @@ async fn a_fence_refuses_once_something_moved(db: Database) {
     db.written(Commit::of(Sample::slot("acme", "e1"), &db.sample.cx())).await;
     let fence = db.store().need::<EnvironmentSlot>(&Sample::slot_id("acme", "e1")).await.unwrap();
     db.written(Commit::of(fence.decide(Sample::step(), Sample::now()).unwrap(), &db.sample.cx())).await;
-    let conflicts = db.refused(Commit::of(Sample::slot("acme", "e2"), &db.sample.cx()).unchanged(&fence)).await;
+    let conflicts =
+        db.refused(Commit::of(Sample::slot("acme", "e2"), &db.sample.cx()).unchanged(&fence)).await;
     assert_eq!(conflicts, [Conflict::Changed(fence.key())]);
     assert!(db.store().load::<EnvironmentSlot>(&Sample::slot_id("acme", "e2")).await.unwrap().is_none());
 }
 
 async fn a_fence_refuses_a_row_that_is_not_there(db: Database) {
     let never = domain::Versioned::loaded(Version(1), Sample::slot("acme", "e1").after().clone());
-    let conflicts = db.refused(Commit::of(Sample::slot("acme", "e2"), &db.sample.cx()).unchanged(&never)).await;
+    let conflicts =
+        db.refused(Commit::of(Sample::slot("acme", "e2"), &db.sample.cx()).unchanged(&never)).await;
     assert_eq!(conflicts, [Conflict::Changed(never.key())]);
 }
 
@@ -142,14 +144,20 @@ async fn every_condition_that_fails_is_named(db: Database) {
     assert_eq!(conflicts.len(), 5, "{names:?}");
     assert!(matches!(conflicts[0], Conflict::Exists(_)) && matches!(conflicts[1], Conflict::Changed(_)));
     assert!(names[2].contains("runs 0/1, 2 more"), "{names:?}");
-    assert!(matches!(conflicts[3], Conflict::LimitMoved { .. }) && matches!(conflicts[4], Conflict::Claimed(_)));
+    assert!(
+        matches!(conflicts[3], Conflict::LimitMoved { .. }) && matches!(conflicts[4], Conflict::Claimed(_))
+    );
 }
 
 async fn kinds_and_tenants_do_not_share_keys(db: Database) {
-    for (tenant, environment) in [("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c"), ("a", "b%2Fc"), ("A", "b/c"), ("a", "é")] {
+    for (tenant, environment) in
+        [("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c"), ("a", "b%2Fc"), ("A", "b/c"), ("a", "é")]
+    {
         db.written(Commit::of(Sample::slot(tenant, environment), &db.sample.cx())).await;
     }
-    for (tenant, environment) in [("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c"), ("a", "b%2Fc"), ("A", "b/c"), ("a", "é")] {
+    for (tenant, environment) in
+        [("a", "b/c"), ("a/b", "c"), ("a%2Fb", "c"), ("a", "b%2Fc"), ("A", "b/c"), ("a", "é")]
+    {
         let id = Sample::slot_id(tenant, environment);
         let read = db.store().need::<EnvironmentSlot>(&id).await.unwrap();
         assert_eq!((read.tenant.as_str(), read.environment.as_str()), (tenant, environment));

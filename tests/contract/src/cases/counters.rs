@@ -63,7 +63,11 @@ async fn every_limit_that_fails_is_named(db: Database) {
     for (n, (counter, name, to)) in (0..).zip(limits) {
         db.written(db.beside(n).set_limit(counter, name, None, to)).await;
     }
-    let all = db.beside(9).count("pool", &[("cpu", 11)]).count("quota", &[("runs", 1)]).count("tenant", &[("minutes", 61)]);
+    let all = db
+        .beside(9)
+        .count("pool", &[("cpu", 11)])
+        .count("quota", &[("runs", 1)])
+        .count("tenant", &[("minutes", 61)]);
     let conflicts = db.refused(all).await;
     assert_eq!(conflicts, [limit("pool", "cpu", 0, 10, 11), limit("tenant", "minutes", 0, 60, 61)]);
     assert_eq!(db.counter("quota").await, [("runs".to_owned(), 1, 1)]);
@@ -157,7 +161,9 @@ async fn many_writers_on_three_counters_count_exactly(db: Database) {
 
 async fn many_takers_and_givers_end_where_they_began(db: Database) {
     db.written(db.beside(100).set_limit("pool", "cpu", None, 32)).await;
-    let round = |db: &Database, n: u32| db.beside(n).count("pool", &[("cpu", if n.is_multiple_of(2) { 1 } else { -1 })]);
+    let round = |db: &Database, n: u32| {
+        db.beside(n).count("pool", &[("cpu", if n.is_multiple_of(2) { 1 } else { -1 })])
+    };
     db.written(db.beside(101).count("pool", &[("cpu", 16)])).await;
     assert!(parallel(&db, 32, round).await.iter().all(|a| *a == Committed::Yes));
     assert_eq!(db.counter("pool").await, [("cpu".to_owned(), 16, 32)]);

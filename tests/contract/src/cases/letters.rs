@@ -28,7 +28,11 @@ fn id(carrier: &str, version: u64, index: usize) -> Uuid {
 }
 
 fn wake(group: &str) -> Destination {
-    Destination { queue: "Planner", group: group.to_owned(), body: br#"{"b":[1,2.5,null],"a":"\u00e9\"\\"}"#.to_vec() }
+    Destination {
+        queue: "Planner",
+        group: group.to_owned(),
+        body: br#"{"b":[1,2.5,null],"a":"\u00e9\"\\"}"#.to_vec(),
+    }
 }
 
 async fn an_event_has_the_id_of_its_carrier_version_and_index(db: Database) {
@@ -52,7 +56,10 @@ async fn an_event_has_the_id_of_its_carrier_version_and_index(db: Database) {
 
 async fn events_and_messages_leave_in_their_order(db: Database) {
     for environment in ["e1", "e2", "e3"] {
-        db.written(Commit::of(Sample::specification("acme", environment), &db.sample.cx()).queue(wake(environment))).await;
+        db.written(
+            Commit::of(Sample::specification("acme", environment), &db.sample.cx()).queue(wake(environment)),
+        )
+        .await;
     }
     let letters = db.letters.pending(5).await.unwrap();
     let order: Vec<&str> = letters
@@ -75,7 +82,8 @@ async fn a_put_without_letters_emits_nothing(db: Database) {
 
 async fn a_commit_that_is_refused_emits_nothing(db: Database) {
     db.written(Commit::of(Sample::slot("acme", "e1"), &db.sample.cx())).await;
-    let fails = Commit::of(Sample::specification("acme", "e1"), &db.sample.cx()).and(Sample::slot("acme", "e1"));
+    let fails =
+        Commit::of(Sample::specification("acme", "e1"), &db.sample.cx()).and(Sample::slot("acme", "e1"));
     assert_eq!(db.refused(fails.queue(wake("g"))).await.len(), 1);
     assert!(db.letters.pending(10).await.unwrap().is_empty());
     let key = Sample::specification("acme", "e1").after().id().key(DeploymentSpecification::KIND);
@@ -84,7 +92,8 @@ async fn a_commit_that_is_refused_emits_nothing(db: Database) {
 
 async fn what_has_left_is_gone(db: Database) {
     for environment in ["e1", "e2"] {
-        db.written(Commit::of(Sample::slot("acme", environment), &db.sample.cx()).queue(wake(environment))).await;
+        db.written(Commit::of(Sample::slot("acme", environment), &db.sample.cx()).queue(wake(environment)))
+            .await;
     }
     let letters = db.letters.pending(10).await.unwrap();
     db.letters.sent(&[letters[0].id]).await.unwrap();
@@ -96,7 +105,8 @@ async fn what_has_left_is_gone(db: Database) {
 // Rule 7: a bad one is put aside and the ones behind it go on.
 async fn a_parked_letter_lets_the_others_go(db: Database) {
     for environment in ["e1", "e2"] {
-        db.written(Commit::of(Sample::slot("acme", environment), &db.sample.cx()).queue(wake(environment))).await;
+        db.written(Commit::of(Sample::slot("acme", environment), &db.sample.cx()).queue(wake(environment)))
+            .await;
     }
     let letters = db.letters.pending(10).await.unwrap();
     db.letters.park(letters[0].id, "nobody reads that queue").await.unwrap();
@@ -106,7 +116,9 @@ async fn a_parked_letter_lets_the_others_go(db: Database) {
 async fn a_message_stays_what_it_was(db: Database) {
     db.written(Commit::of(Sample::slot("acme", "e1"), &Sample::cx_of(9)).queue(wake("g/é"))).await;
     let letters = db.letters.pending(10).await.unwrap();
-    let LetterBody::Message { queue, group, body, correlation } = &letters[0].body else { panic!("{letters:?}") };
+    let LetterBody::Message { queue, group, body, correlation } = &letters[0].body else {
+        panic!("{letters:?}")
+    };
     assert_eq!((queue.as_str(), group.as_str(), correlation.as_str()), ("Planner", "g/é", "work-9"));
     let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
     assert_eq!(json(body), json(&wake("g").body));

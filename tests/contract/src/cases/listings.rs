@@ -76,7 +76,8 @@ async fn what_is_due_is_found_and_nothing_else(db: Database) {
     runs(&db, "other", "e2", 5..10).await;
     db.written(Commit::of(Sample::slot("acme", "e1"), &db.sample.cx())).await;
     for (minutes, expected) in [(-1, 0), (0, 1), (6, 7), (100, 10)] {
-        counts::<ProvisioningRun>(&db, By::Due(Sample::now() + TimeDelta::minutes(minutes)), 4, expected).await;
+        counts::<ProvisioningRun>(&db, By::Due(Sample::now() + TimeDelta::minutes(minutes)), 4, expected)
+            .await;
     }
     counts::<EnvironmentSlot>(&db, By::Due(Sample::now() + TimeDelta::days(9)), 4, 0).await;
 }
@@ -96,7 +97,8 @@ async fn a_row_that_moved_is_found_where_it_is_now(db: Database) {
     let found = db.store().find_all::<ProvisioningRun>(By::All).await.unwrap();
     let run = db.store().need::<ProvisioningRun>(&found[0].id()).await.unwrap();
     let later = Sample::now() + TimeDelta::hours(1);
-    let change = run.decide(domain::provisioning_run::RunCommand::LookAgain { due: later }, Sample::now()).unwrap();
+    let change =
+        run.decide(domain::provisioning_run::RunCommand::LookAgain { due: later }, Sample::now()).unwrap();
     db.written(Commit::of(change, &db.sample.cx())).await;
     counts::<ProvisioningRun>(&db, By::Due(Sample::now()), 10, 0).await;
     counts::<ProvisioningRun>(&db, By::Due(later), 10, 1).await;

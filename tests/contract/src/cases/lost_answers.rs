@@ -40,7 +40,8 @@ impl Database {
     }
 
     async fn five(&self) {
-        let five = Commit::of(Sample::slot("acme", "other"), &self.sample.cx()).set_limit("pool", "cpu", None, 5);
+        let five =
+            Commit::of(Sample::slot("acme", "other"), &self.sample.cx()).set_limit("pool", "cpu", None, 5);
         assert_eq!(Store::new(Arc::clone(&self.bare)).commit(five).await.unwrap(), Committed::Yes);
     }
 

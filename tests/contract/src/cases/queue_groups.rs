@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ports::queue::{Delivery, Message};
 use ports::Queue;
+use ports::queue::{Delivery, Message};
 use uuid::Uuid;
 
 /// A fresh queue, and a way to let time pass for it.
@@ -82,7 +82,8 @@ impl Subject {
 }
 
 async fn a_message_comes_as_it_was_sent(subject: Subject) {
-    let sent = Message { group: "g/é \"'".to_owned(), body: b"{\"a\":\"\\u00e9\"}".to_vec(), ..message(1, "g") };
+    let sent =
+        Message { group: "g/é \"'".to_owned(), body: b"{\"a\":\"\\u00e9\"}".to_vec(), ..message(1, "g") };
     subject.send(&sent, Duration::ZERO).await;
     let delivery = subject.next().await;
     assert_eq!(delivery.message, sent);
@@ -180,6 +181,7 @@ async fn many_receivers_get_each_message_once(subject: Subject) {
             got
         })
     });
-    let got: Vec<u128> = futures::future::join_all(receivers).await.into_iter().flat_map(Result::unwrap).collect();
+    let got: Vec<u128> =
+        futures::future::join_all(receivers).await.into_iter().flat_map(Result::unwrap).collect();
     assert_eq!((got.len(), got.iter().collect::<BTreeSet<_>>().len()), (40, 40));
 }

@@ -71,7 +71,9 @@ async fn what_is_done_stays_done(subject: Subject) {
 
 async fn a_retry_counts_a_failure_only_when_told(subject: Subject) {
     subject.now(&[(1, "g")]).await;
-    for (deliveries, failures, failed) in [(1, 0, false), (2, 0, true), (3, 1, true), (4, 2, false), (5, 2, false)] {
+    for (deliveries, failures, failed) in
+        [(1, 0, false), (2, 0, true), (3, 1, true), (4, 2, false), (5, 2, false)]
+    {
         let delivery = subject.next().await;
         assert_eq!((delivery.deliveries, delivery.failures), (deliveries, failures));
         assert!(subject.queue.retry(&delivery, Duration::ZERO, failed).await.unwrap());

@@ -94,7 +94,9 @@ async fn strange_names_are_names(receipts: Subject) {
 }
 
 async fn a_key_that_leaves_its_place_is_refused(receipts: Subject) {
-    for key in ["../x", "a/../../x", "/etc/x", "a//b", "", ".", "a/.", "a\\..\\x", "a\0b", "a/", "é", "a b", "a\nb"] {
+    for key in
+        ["../x", "a/../../x", "/etc/x", "a//b", "", ".", "a/.", "a\\..\\x", "a\0b", "a/", "é", "a b", "a\nb"]
+    {
         // A key that is wrong stays wrong: it isn't tried again.
         let put = receipts.put_once(key, b"x").await;
         let put = match put {

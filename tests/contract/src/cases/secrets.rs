@@ -116,7 +116,15 @@ async fn a_passphrase_is_made_once(subject: Subject) {
 async fn each_environment_has_its_own_passphrase(subject: Subject) {
     let long = "é".repeat(128);
     let mut made = BTreeSet::new();
-    let names = [("acme", "e1"), ("acme", "e2"), ("other", "e1"), ("a/b", "c"), ("a", "b/c"), ("..", "."), (&long, &long)];
+    let names = [
+        ("acme", "e1"),
+        ("acme", "e2"),
+        ("other", "e1"),
+        ("a/b", "c"),
+        ("a", "b/c"),
+        ("..", "."),
+        (&long, &long),
+    ];
     for _ in 0..2 {
         for (tenant, environment) in names {
             let environment = EnvironmentId::new(environment).unwrap();

@@ -88,7 +88,7 @@ impl Faults {
         let hits = match self.when {
             When::Nth(n) => call == n,
             When::First(n) => call <= n,
-            When::Every(n) => call % n == 0,
+            When::Every(n) => call.is_multiple_of(n),
         };
         let fault = hits.then_some(self.fault);
         if matches!(fault, Some(Fault::CrashBefore | Fault::CrashAfter)) {

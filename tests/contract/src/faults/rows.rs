@@ -25,7 +25,9 @@ impl FaultyRows {
 
     /// Somebody else writes the commit's first row: its state stays, its version and its commit move on.
     async fn contend(&self, commit: &Commit) {
-        let Some(Op::Put { row, .. }) = commit.ops.iter().find(|op| matches!(op, Op::Put { .. })) else { return };
+        let Some(Op::Put { row, .. }) = commit.ops.iter().find(|op| matches!(op, Op::Put { .. })) else {
+            return;
+        };
         let found: Option<rows::RowRead> = self.rows.get(&row.key).await.unwrap();
         let replaces = found.as_ref().map(|f| f.version);
         let body = found.map_or_else(|| row.body.clone(), |f| f.body);
