@@ -88,7 +88,9 @@ impl Envelope {
             });
         }
         if envelope.id.is_empty() || envelope.id.len() > 256 {
-            return Err(EnvelopeError::NotAnEnvelope { problem: "id must have 1 to 256 characters".to_owned() });
+            return Err(EnvelopeError::NotAnEnvelope {
+                problem: "id must have 1 to 256 characters".to_owned(),
+            });
         }
         Ok(envelope)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// full one doesn't, so what was approved is what is applied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("pattern" = "^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})$"))]
 pub struct CommitHash(String);
 
 /// A text that is no full commit hash.

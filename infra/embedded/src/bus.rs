@@ -82,14 +82,20 @@ impl Bus for EmbeddedBus {
 
 impl EmbeddedBus {
     /// Events in their order, behind `after`; of one tenant, or of all.
-    pub async fn log(&self, after: i64, tenant: Option<String>, limit: u32) -> Result<Vec<LoggedEvent>, PortError> {
+    pub async fn log(
+        &self,
+        after: i64,
+        tenant: Option<String>,
+        limit: u32,
+    ) -> Result<Vec<LoggedEvent>, PortError> {
         let rows = self
             .database
             .read(move |c| {
                 let sql = "SELECT seq, envelope FROM Events WHERE seq > ?1 AND (?2 IS NULL OR tenant = ?2)
                            ORDER BY seq LIMIT ?3";
                 let mut statement = c.prepare_cached(sql)?;
-                let rows = statement.query_map(params![after, tenant, limit], |r| Ok((r.get(0)?, r.get(1)?)))?;
+                let rows =
+                    statement.query_map(params![after, tenant, limit], |r| Ok((r.get(0)?, r.get(1)?)))?;
                 rows.collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()
             })
             .await?;

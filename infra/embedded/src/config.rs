@@ -36,7 +36,8 @@ impl EmbeddedConfig {
                 Some((version, _)) => version + 1,
                 None => 1,
             };
-            let sql = "INSERT INTO ConfigValues (tenant, ref, version, value, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let sql =
+                "INSERT INTO ConfigValues (tenant, ref, version, value, at) VALUES (?1, ?2, ?3, ?4, ?5)";
             c.execute(sql, params![tenant, reference, version, value, now])?;
             Ok(version)
         });

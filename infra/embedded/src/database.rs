@@ -37,7 +37,9 @@ pub enum DatabaseError {
         problem: String,
     },
     /// A newer program wrote it.
-    #[error("{path} was written by a newer version (schema {found}, this one knows {known}); upgrade runtime-cloud")]
+    #[error(
+        "{path} was written by a newer version (schema {found}, this one knows {known}); upgrade runtime-cloud"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
@@ -147,7 +149,11 @@ impl Database {
                     (Some(Ok(value)), Ok(())) => Ok(value),
                     (Some(Ok(_)), Err(fate)) => {
                         let error = PortError::unavailable("the store", fate.text.clone());
-                        Err(if fate.unknown { WriteFault::Unknown(error) } else { WriteFault::NotApplied(error) })
+                        Err(if fate.unknown {
+                            WriteFault::Unknown(error)
+                        } else {
+                            WriteFault::NotApplied(error)
+                        })
                     }
                     (Some(Err(e)), _) => Err(WriteFault::NotApplied(fault(e))),
                     (None, fate) => {
@@ -277,8 +283,13 @@ fn write_loop(
                     open = open.filter(|c| !c.is_autocommit());
                 }
                 match open {
-                    Some(connection) => connection.execute_batch("COMMIT").map_err(|e| (!is_full(&e), e.to_string())),
-                    None => Err((false, "the disk is full or fails: all of the transaction was undone".to_owned())),
+                    Some(connection) => {
+                        connection.execute_batch("COMMIT").map_err(|e| (!is_full(&e), e.to_string()))
+                    }
+                    None => Err((
+                        false,
+                        "the disk is full or fails: all of the transaction was undone".to_owned(),
+                    )),
                 }
             }
         };
@@ -311,18 +322,24 @@ fn write_loop(
 fn is_full(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
-        Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
+        Some(
+            rusqlite::ErrorCode::DiskFull
+                | rusqlite::ErrorCode::DatabaseBusy
+                | rusqlite::ErrorCode::DatabaseLocked
+        )
     )
 }
 
 /// A fault of SQLite at the port.
 pub(crate) fn fault(error: rusqlite::Error) -> PortError {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => PortError::broken_by(
-            "the store is damaged",
-            "restore a backup with `runtime-cloud backup restore`",
-            error,
-        ),
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+            PortError::broken_by(
+                "the store is damaged",
+                "restore a backup with `runtime-cloud backup restore`",
+                error,
+            )
+        }
         _ => PortError::unavailable("the store", error),
     }
 }

@@ -64,3 +64,31 @@ pub(crate) fn get(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(e) => Err(e),
     }
 }
+
+/// Keys of the files below a folder, sorted; temporary ones left out.
+pub(crate) fn list(root: &Path, folder: &str) -> io::Result<Vec<String>> {
+    let mut keys = vec![];
+    let mut open = vec![(root.to_owned(), folder.to_owned())];
+    while let Some((path, key)) = open.pop() {
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(e),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') {
+                continue;
+            }
+            let key = format!("{key}/{name}");
+            if entry.file_type()?.is_dir() {
+                open.push((entry.path(), key));
+            } else {
+                keys.push(key);
+            }
+        }
+    }
+    keys.sort();
+    Ok(keys)
+}

@@ -31,10 +31,13 @@ impl Letters for EmbeddedLetters {
         for (id, body) in rows {
             let id = uuid(&id);
             match serde_json::from_slice::<StoredLetter>(&body) {
-                Ok(StoredLetter::Event { envelope }) => letters.push(Letter { id, body: LetterBody::Event(envelope) }),
+                Ok(StoredLetter::Event { envelope }) => {
+                    letters.push(Letter { id, body: LetterBody::Event(envelope) })
+                }
                 Ok(StoredLetter::Message { queue, group, body, correlation }) => {
                     let body = body.to_string().into_bytes();
-                    letters.push(Letter { id, body: LetterBody::Message { queue, group, body, correlation } });
+                    letters
+                        .push(Letter { id, body: LetterBody::Message { queue, group, body, correlation } });
                 }
                 // One that can't be read is put aside; the others go on.
                 Err(e) => self.park(id, &format!("it can't be read: {e}")).await?,

@@ -28,7 +28,12 @@ fn after(now: i64, delay: Duration) -> i64 {
 }
 
 /// Puts a message into the table; an id that is there already changes nothing.
-pub(crate) fn insert(c: &Connection, message: &Message, visible_at: i64, now: i64) -> rusqlite::Result<usize> {
+pub(crate) fn insert(
+    c: &Connection,
+    message: &Message,
+    visible_at: i64,
+    now: i64,
+) -> rusqlite::Result<usize> {
     let sql = "INSERT OR IGNORE INTO Messages (id, queue, grp, body, correlation, visible_at, sent_at)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     c.prepare_cached(sql)?.execute(params![
@@ -115,8 +120,14 @@ struct Settled {
     settled_at: Option<i64>,
 }
 
-const READY: Settled =
-    Settled { state: "ready", lease_until: None, visible_at: None, failed: false, reason: None, settled_at: None };
+const READY: Settled = Settled {
+    state: "ready",
+    lease_until: None,
+    visible_at: None,
+    failed: false,
+    reason: None,
+    settled_at: None,
+};
 
 #[async_trait]
 impl Queue for EmbeddedQueue {

@@ -19,11 +19,16 @@ pub struct DiskReceipts {
 
 impl DiskReceipts {
     fn path(&self, key: &str) -> Result<PathBuf, PortError> {
+        // A dot stands only in a name that was shortened, which a listing gives back.
         let plain = |p: &str| {
-            !p.is_empty() && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'%'))
+            p.bytes().any(|b| b != b'.')
+                && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'%' | b'.'))
         };
         if !key.split('/').all(plain) {
-            return Err(PortError::broken(format!("receipt key {key:?} is malformed"), "percent-encode its parts"));
+            return Err(PortError::broken(
+                format!("receipt key {key:?} is malformed"),
+                "percent-encode its parts",
+            ));
         }
         Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(disk::file_name(part))))
     }
@@ -40,6 +45,11 @@ impl Receipts for DiskReceipts {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, PortError> {
         let path = self.path(key)?;
         blocking(move || disk::get(&path)).await
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<String>, PortError> {
+        let (root, folder) = (self.path(folder)?, folder.to_owned());
+        blocking(move || disk::list(&root, &folder)).await
     }
 }
 

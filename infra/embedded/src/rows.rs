@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use domain::{Key, Kind, Version};
+use ports::PortError;
 use ports::commit::{Commit, CommitError, CommitId, Committed};
 use ports::rows::{By, CounterRead, Listing, Page, RowRead, Rows};
-use ports::PortError;
 use rusqlite::{OptionalExtension, Row, params};
 use uuid::Uuid;
 
@@ -36,7 +36,8 @@ impl Rows for SqliteRows {
         let key = key.clone();
         self.0
             .read(move |c| {
-                let sql = format!("SELECT key, version, commit_id, body FROM {} WHERE key = ?1", key.kind.table());
+                let sql =
+                    format!("SELECT key, version, commit_id, body FROM {} WHERE key = ?1", key.kind.table());
                 c.prepare_cached(&sql)?.query_row([&key.text], row_read(key.kind)).optional()
             })
             .await
@@ -50,7 +51,9 @@ impl Rows for SqliteRows {
             By::Environment(tenant, environment) => {
                 ("tenant = ?3 AND environment = ?4", Some(tenant.to_string()), Some(environment.to_string()))
             }
-            By::Due(now) => ("due <= CAST(?3 AS INTEGER) AND ?4 IS NULL", Some(millis(now).to_string()), None),
+            By::Due(now) => {
+                ("due <= CAST(?3 AS INTEGER) AND ?4 IS NULL", Some(millis(now).to_string()), None)
+            }
             By::All => ("?3 IS NULL AND ?4 IS NULL", None, None),
         };
         let sql = format!(

@@ -36,7 +36,11 @@ impl Schedule {
     /// Reads an expression.
     pub fn new(name: &'static str, group: &'static str, expression: &str) -> Result<Schedule, PortError> {
         let cron = expression.parse::<Cron>().map_err(|e| {
-            PortError::broken_by(format!("schedule {expression:?} of {name} is no cron expression"), "correct it", e)
+            PortError::broken_by(
+                format!("schedule {expression:?} of {name} is no cron expression"),
+                "correct it",
+                e,
+            )
         })?;
         Ok(Schedule { name, group, cron })
     }

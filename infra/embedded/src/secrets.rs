@@ -91,7 +91,12 @@ impl FileSecrets {
         }
     }
 
-    fn ask(&self, command: &SecretCommand, tenant: &TenantId, reference: &str) -> io::Result<Option<SecretValue>> {
+    fn ask(
+        &self,
+        command: &SecretCommand,
+        tenant: &TenantId,
+        reference: &str,
+    ) -> io::Result<Option<SecretValue>> {
         let mut child = Command::new(&command.0)
             .arg("get")
             .stdin(Stdio::piped())
@@ -106,7 +111,8 @@ impl FileSecrets {
         if !output.status.success() {
             return Err(io::Error::other(format!("the secret command ended with {}", output.status)));
         }
-        let text = String::from_utf8(output.stdout).map_err(|_| io::Error::other("its answer is not UTF-8"))?;
+        let text =
+            String::from_utf8(output.stdout).map_err(|_| io::Error::other("its answer is not UTF-8"))?;
         let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
         let Some(value) = field("value") else { return Ok(None) };
         let version = match field("version") {
@@ -145,7 +151,11 @@ fn read_private(path: &Path) -> io::Result<Option<String>> {
 
 fn fault(error: io::Error) -> PortError {
     if error.kind() == io::ErrorKind::PermissionDenied {
-        return PortError::broken_by(format!("a secret can't be used: {error}"), "correct it and try again", error);
+        return PortError::broken_by(
+            format!("a secret can't be used: {error}"),
+            "correct it and try again",
+            error,
+        );
     }
     PortError::unavailable("the Secret Broker", error)
 }
@@ -164,7 +174,8 @@ impl SecretBroker for FileSecrets {
     }
 
     async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError> {
-        let file = self.folder.join("passphrases").join(name(tenant.as_str())).join(name(environment.as_str()));
+        let file =
+            self.folder.join("passphrases").join(name(tenant.as_str())).join(name(environment.as_str()));
         let this = self.clone();
         let made = tokio::task::spawn_blocking(move || {
             if let Some(parent) = file.parent() {

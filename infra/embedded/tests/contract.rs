@@ -12,8 +12,8 @@ use events::Envelope;
 use libtest_mimic::{Arguments, Trial};
 use ports::{Bus, Queue, Receipts, Rows};
 use runtime_cloud_embedded::{
-    Database, DiskArtifacts, DiskReceipts, EmbeddedBus, EmbeddedConfig, EmbeddedLetters, EmbeddedQueue, FileSecrets,
-    RandomIds, Rule, SqliteRows, SystemClock,
+    Database, DiskArtifacts, DiskReceipts, EmbeddedBus, EmbeddedConfig, EmbeddedLetters, EmbeddedQueue,
+    FileSecrets, RandomIds, Rule, SqliteRows, SystemClock,
 };
 use tempfile::TempDir;
 
@@ -44,7 +44,8 @@ fn trials<S: 'static>(
             let faults = *faults;
             trials.push(Trial::test(format!("{port}/{dress}/{}", case.name), move || {
                 let folder = TempDir::new()?;
-                let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+                let runtime =
+                    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
                 runtime.block_on(async { (case.run)(subject(folder.path(), faults.map(|f| f()))).await });
                 Ok(())
             }));
@@ -64,7 +65,12 @@ fn database(folder: &Path, faults: Option<Faults>) -> cases::Database {
         None => Arc::clone(&bare),
         Some(faults) => Arc::new(FaultyRows::new(Arc::clone(&bare), faults)),
     };
-    cases::Database { rows, bare, letters: Arc::new(EmbeddedLetters(database)), sample: Arc::new(Sample::default()) }
+    cases::Database {
+        rows,
+        bare,
+        letters: Arc::new(EmbeddedLetters(database)),
+        sample: Arc::new(Sample::default()),
+    }
 }
 
 fn receipts(folder: &Path, faults: Option<Faults>) -> Arc<dyn Receipts> {
@@ -123,7 +129,9 @@ fn bus(folder: &Path, faults: Option<Faults>) -> bus::Subject {
         queue: Arc::new(EmbeddedQueue { database, clock, ids: Arc::new(CountedIds::default()) }),
         arrived: Arc::new(move || {
             let log = log.clone();
-            Box::pin(async move { log.log(0, None, 100).await.unwrap().into_iter().map(|e| e.envelope).collect() })
+            Box::pin(
+                async move { log.log(0, None, 100).await.unwrap().into_iter().map(|e| e.envelope).collect() },
+            )
         }),
     }
 }

@@ -77,4 +77,7 @@ impl Receipts for CrashingReceipts {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, PortError> {
         self.0.get(key).await
     }
+    async fn list(&self, folder: &str) -> Result<Vec<String>, PortError> {
+        self.0.list(folder).await
+    }
 }

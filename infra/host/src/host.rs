@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use embedded::{DataFolder, DatabaseError, FolderError};
-use ports::{PortError, Queue};
+use ports::{Cx, PortError, Queue};
 use pulumi::ToolBox;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -78,6 +78,9 @@ pub struct Host {
     folder: DataFolder,
 }
 
+/// In the data folder since a backup was restored, until the next host has rolled the store forward.
+pub const RESTORED: &str = "restored";
+
 /// How long what is in flight may take to come to its next commit when the host stops.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -91,6 +94,18 @@ impl Host {
         let wired = wiring::wire(&data, &settings, tools)?;
         // Whoever had received these is gone: the folder is ours alone.
         wired.queue.free_all().await?;
+        let marker = data.join(RESTORED);
+        if marker.exists() {
+            let message = ports::Ids::fresh(&embedded::RandomIds);
+            let now = wired.clock.now();
+            let cx = Cx { message, correlation: message.to_string(), now, attempt: 1, deadline: now };
+            let rolled = wired.api.recover.after_restore(&cx).await.map_err(|e| {
+                PortError::broken("the restored store can't be rolled forward", ports::error::chain(&e))
+            })?;
+            tracing::info!(rolled, "the restored store was rolled forward from the outcomes beside it");
+            std::fs::remove_file(&marker)
+                .map_err(|source| HostError::Io { what: marker.display().to_string(), source })?;
+        }
         let listen = |source| HostError::Io { what: format!("port {port} of 127.0.0.1"), source };
         let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;

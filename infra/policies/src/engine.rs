@@ -5,8 +5,8 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use cedar_policy::{
-    Authorizer, Context, Decision, Effect, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
-    RestrictedExpression, Schema,
+    Authorizer, Context, Decision, Effect, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet,
+    Request, RestrictedExpression, Schema,
 };
 use domain::plan::PlanStep;
 use domain::routing::{Answer, Verdict};
@@ -50,7 +50,12 @@ impl CedarPolicies {
     pub fn load(extra: Option<&Path>) -> Result<CedarPolicies, PolicyError> {
         let (schema, policies) = load::load(extra)?;
         let lines = PROTECTED.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
-        Ok(CedarPolicies { schema, policies, protected: lines.map(str::to_owned).collect(), roles: BTreeMap::new() })
+        Ok(CedarPolicies {
+            schema,
+            policies,
+            protected: lines.map(str::to_owned).collect(),
+            roles: BTreeMap::new(),
+        })
     }
 
     /// Protects further resource types; an entry may end with `*`.
@@ -106,10 +111,16 @@ impl CedarPolicies {
         let mut open = false;
         for error in response.diagnostics().errors() {
             let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
-            let forbids = self.policies.policy(error.policy_id()).is_none_or(|p| p.effect() == Effect::Forbid);
+            let forbids =
+                self.policies.policy(error.policy_id()).is_none_or(|p| p.effect() == Effect::Forbid);
             open |= forbids;
-            let means = if forbids { "it might forbid this, so nothing is allowed" } else { "it allows nothing" };
-            errors.push(format!("policy {} can't be evaluated: {}; {means}", error.policy_id(), error.inner()));
+            let means =
+                if forbids { "it might forbid this, so nothing is allowed" } else { "it allows nothing" };
+            errors.push(format!(
+                "policy {} can't be evaluated: {}; {means}",
+                error.policy_id(),
+                error.inner()
+            ));
         }
         errors.sort();
         let answer = match response.decision() {
@@ -139,7 +150,12 @@ impl PolicyEngine for CedarPolicies {
         self.ask(asker, action(question.kind), environment, plan(question))
     }
 
-    async fn may_publish(&self, principal: &Principal, topic: &str, source: &str) -> Result<Verdict, PortError> {
+    async fn may_publish(
+        &self,
+        principal: &Principal,
+        topic: &str,
+        source: &str,
+    ) -> Result<Verdict, PortError> {
         let topic = Entity::new_no_attrs(uid("Topic", topic)?, HashSet::new());
         let source = RestrictedExpression::new_string(source.to_owned());
         self.ask(self.principal(principal)?, "publish", topic, vec![("source".to_owned(), source)])
@@ -164,7 +180,9 @@ fn plan(question: &policy_engine::ApplyQuestion) -> Vec<(String, RestrictedExpre
     let types = |of: &dyn Fn(&PlanStep) -> bool| {
         let types: BTreeSet<&str> =
             question.steps.iter().filter(|s| of(s)).map(|s| s.resource_type.as_str()).collect();
-        RestrictedExpression::new_set(types.into_iter().map(|t| RestrictedExpression::new_string(t.to_owned())))
+        RestrictedExpression::new_set(
+            types.into_iter().map(|t| RestrictedExpression::new_string(t.to_owned())),
+        )
     };
     let summary = &question.summary;
     let counts = [
@@ -182,9 +200,13 @@ fn plan(question: &policy_engine::ApplyQuestion) -> Vec<(String, RestrictedExpre
 
 /// The platform's services by name. Who may bear such a name is for identity to decide, at the edge.
 fn is_service(name: &str) -> bool {
-    let ours =
-        [Service::IaCProvisioningService, Service::ExecutionCapacityService, Service::RuntimeEnvironmentService];
-    ours.iter().any(|s| s.name() == name) || Inbound::CATALOGUE.iter().any(|(_, _, producer)| *producer == name)
+    let ours = [
+        Service::IaCProvisioningService,
+        Service::ExecutionCapacityService,
+        Service::RuntimeEnvironmentService,
+    ];
+    ours.iter().any(|s| s.name() == name)
+        || Inbound::CATALOGUE.iter().any(|(_, _, producer)| *producer == name)
 }
 
 /// Built, never parsed: a name with quotes or `::` in it stays one name.
@@ -194,5 +216,8 @@ fn uid(kind: &str, id: &str) -> Result<EntityUid, PortError> {
 }
 
 fn defect(problem: impl ToString) -> PortError {
-    PortError::broken(format!("the policies can't be asked: {}", problem.to_string()), "this is a defect, report it")
+    PortError::broken(
+        format!("the policies can't be asked: {}", problem.to_string()),
+        "this is a defect, report it",
+    )
 }

@@ -30,7 +30,9 @@ pub enum PolicyError {
         problem: String,
     },
     /// A policy doesn't fit the schema.
-    #[error("{file}:{line}: policy {id:?}: {problem}; compare it with runtime-cloud.cedarschema and correct it")]
+    #[error(
+        "{file}:{line}: policy {id:?}: {problem}; compare it with runtime-cloud.cedarschema and correct it"
+    )]
     Invalid {
         /// The file.
         file: String,

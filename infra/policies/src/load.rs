@@ -35,7 +35,8 @@ impl SourceFile {
 
 /// The schema and every policy: the default ones, and those of the folder's *.cedar files.
 pub(crate) fn load(extra: Option<&Path>) -> Result<(Schema, PolicySet), PolicyError> {
-    let (schema, _) = Schema::from_cedarschema_str(SCHEMA).map_err(|e| PolicyError::Schema { problem: e.to_string() })?;
+    let (schema, _) =
+        Schema::from_cedarschema_str(SCHEMA).map_err(|e| PolicyError::Schema { problem: e.to_string() })?;
     let mut files = vec![SourceFile { name: "default.cedar".to_owned(), text: DEFAULT.to_owned() }];
     if let Some(folder) = extra {
         files.extend(read(folder)?);
@@ -80,7 +81,11 @@ fn read(folder: &Path) -> Result<Vec<SourceFile>, PolicyError> {
 fn parse(file: &SourceFile) -> Result<Vec<(String, Policy)>, PolicyError> {
     let set = PolicySet::from_str(&file.text).map_err(|e| {
         let detailed = DetailedError::from(&e);
-        PolicyError::Syntax { file: file.name.clone(), line: file.line_in(&detailed), problem: detailed.message }
+        PolicyError::Syntax {
+            file: file.name.clone(),
+            line: file.line_in(&detailed),
+            problem: detailed.message,
+        }
     })?;
     if let Some(template) = set.templates().next() {
         return Err(PolicyError::Template { file: file.name.clone(), id: template.id().to_string() });

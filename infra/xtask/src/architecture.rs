@@ -204,11 +204,7 @@ pub fn cycles(members: &[Member]) -> Vec<Problem> {
             if told.insert(circle) {
                 let round: Vec<&str> = back.into_iter().map(short).collect();
                 let what = format!("{} -> {} is a circle", member.name(), round.join(" -> "));
-                problems.push(member.problem(
-                    &need.key,
-                    what,
-                    "move the test into a crate under tests/",
-                ));
+                problems.push(member.problem(&need.key, what, "move the test into a crate under tests/"));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Running cargo on this workspace.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cargo_metadata::{Metadata, MetadataCommand};
@@ -43,11 +43,16 @@ impl Workspace {
 
     fn read(&self, members_only: bool) -> Result<Metadata, Stop> {
         let mut command = MetadataCommand::new();
-        command.cargo_path(&self.cargo).manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        // As cargo tells it now: a target folder may be shared by several clones.
+        let package =
+            std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        command.cargo_path(&self.cargo).manifest_path(Path::new(&package).join("Cargo.toml"));
         if members_only {
             command.no_deps();
         }
-        command.exec().map_err(|error| Stop::new(format!("cargo can't tell what the workspace holds: {error}")))
+        command
+            .exec()
+            .map_err(|error| Stop::new(format!("cargo can't tell what the workspace holds: {error}")))
     }
 
     /// A cargo command in the workspace's folder, without standard input.

@@ -50,9 +50,15 @@ fn an_arrow_upwards_is_refused_at_its_line() {
 
 #[test]
 fn an_arrow_between_adapters_is_refused() {
-    refused(&[member("embedded", &["ports", "git"])], "infra/embedded/Cargo.toml:5: embedded must not depend on git; ");
+    refused(
+        &[member("embedded", &["ports", "git"])],
+        "infra/embedded/Cargo.toml:5: embedded must not depend on git; ",
+    );
     refused(&[member("local", &["ports"])], "infra/local/Cargo.toml:4: local must not depend on ports; ");
-    refused(&[member("process", &["events"])], "infra/process/Cargo.toml:4: process must not depend on events; ");
+    refused(
+        &[member("process", &["events"])],
+        "infra/process/Cargo.toml:4: process must not depend on events; ",
+    );
 }
 
 #[test]
@@ -71,7 +77,10 @@ fn the_product_depends_on_no_test_and_no_task() {
 
 #[test]
 fn the_host_has_the_cloud_only_with_a_feature() {
-    refused(&[member("host", &["aws"])], "infra/host/Cargo.toml:4: the host depends on aws without its feature; ");
+    refused(
+        &[member("host", &["aws"])],
+        "infra/host/Cargo.toml:4: the host depends on aws without its feature; ",
+    );
     assert_eq!(told(&[member("host", &["aws?", "http", "local"])]), Vec::<String>::new());
 }
 
@@ -87,7 +96,10 @@ fn tests_may_depend_on_anything_but_not_in_a_circle() {
 
 #[test]
 fn a_crate_without_a_row_or_with_a_foreign_name_is_refused() {
-    refused(&[member("newcomer", &[])], "infra/newcomer/Cargo.toml:2: newcomer is not in the table of arrows; ");
+    refused(
+        &[member("newcomer", &[])],
+        "infra/newcomer/Cargo.toml:2: newcomer is not in the table of arrows; ",
+    );
     let stranger = Member { package: "runtime-cloud-other".into(), ..member("embedded", &[]) };
     refused(&[stranger], "infra/embedded/Cargo.toml:2: the package is runtime-cloud-other; name it ");
 }

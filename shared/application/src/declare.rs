@@ -56,7 +56,7 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
     let newest = match &head {
         Some(head) => {
             let version = SpecificationVersion { tenant: tenant.clone(), id: specification, version: head.version };
-            Some(store.need::<DeploymentSpecification>(&version).await?)
+            store.load::<DeploymentSpecification>(&version).await?
         }
         None => None,
     };
@@ -70,10 +70,13 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
     let late = promotion.as_ref().and_then(|mine| {
         head.as_ref()?.newest_promotion.clone().filter(|newest| newest.decided_at > mine.decided_at)
     });
-    let declared = match &newest {
-        None => Some(DeploymentSpecification::declare(wanted.declaration.clone(), cx.now)),
-        Some(_) if late.is_some() => None,
-        Some(newest) => newest.declare_next(wanted.declaration.clone(), cx.now).transpose(),
+    let declared = match (&newest, &head) {
+        (None, None) => Some(DeploymentSpecification::declare(wanted.declaration.clone(), cx.now)),
+        (None, Some(head)) => {
+            Some(DeploymentSpecification::declare_after(head.version, wanted.declaration.clone(), cx.now))
+        }
+        (Some(_), _) if late.is_some() => None,
+        (Some(newest), _) => newest.declare_next(wanted.declaration.clone(), cx.now).transpose(),
     };
     let declared = declared.transpose().map_err(Fault::refused)?;
     let version = match (&declared, &newest) {

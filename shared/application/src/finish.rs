@@ -7,7 +7,7 @@ use domain::environment_slot::{SlotCommand, StateHead};
 use domain::provisioning_run::{ApplyRecord, RunCommand, RunState, Token};
 use domain::receipt::{ApplyReceipt, OutcomeRecord, ReceiptKind};
 use domain::{Digest, EnvironmentSlot, ProvisioningRun};
-use ports::receipts::{blob_key, run_key};
+use ports::receipts::{blob_key, copy_link, run_key};
 use ports::{Artifacts, Commit, Cx, PortError, Put, Receipts, Store};
 
 use crate::turns;
@@ -106,7 +106,11 @@ impl Finisher {
         let place = place.then(release, cx.now).map_err(Fault::refused)?;
         let next = turns::next(&slot, place.after())?;
         // commit: run, state head, chain link, event and the next run's message leave together
+        let link = change.after().apply.as_ref().map(|a| a.link.clone());
         or_again(self.store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
+        if let Some(link) = link {
+            copy_link(&*self.receipts, &run.tenant, &run.environment, &link).await?;
+        }
         tracing::info!(tenant = %run.tenant, environment = %run.environment, run = %run.id, applied = outcome.applied, "apply ended");
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! AsyncAPI 3.0 of the events, made from the event catalogue and the table of workers, and compared with what is
 //! checked in. `UPDATE_DOCUMENTS=1 cargo test -p runtime-cloud-application --test asyncapi` writes it anew.
+#![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;

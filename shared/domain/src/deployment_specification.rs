@@ -167,6 +167,15 @@ impl DeploymentSpecification {
         Self::version(declaration, self.version + 1, now).map(Some)
     }
 
+    /// The version after one whose row is gone: a store restored from a backup knows its number, not what it said.
+    pub fn declare_after(
+        lost: u32,
+        declaration: Declaration,
+        now: DateTime<Utc>,
+    ) -> Result<Change<DeploymentSpecification>, SpecificationRefusal> {
+        Self::version(declaration, lost + 1, now)
+    }
+
     fn version(
         declaration: Declaration,
         version: u32,

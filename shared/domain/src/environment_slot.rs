@@ -180,6 +180,13 @@ pub enum SlotCommand {
     },
     /// The store was recovered from a backup: older tokens are void.
     RaiseEpoch,
+    /// The store was recovered from a backup: a later apply left this state, as its outcome says.
+    RollForward {
+        /// The specification.
+        specification: SpecificationId,
+        /// The state.
+        state: StateHead,
+    },
 }
 
 /// Why a slot says no.
@@ -282,6 +289,7 @@ impl EnvironmentSlot {
     /// The link that a receipt would get.
     pub fn next_link(&self, run: ProvisioningRunId, kind: ReceiptKind, receipt: Digest) -> ChainLink {
         ChainLink {
+            epoch: self.epoch,
             sequence: self.chain.as_ref().map_or(1, |c| c.sequence + 1),
             previous: self.chain.as_ref().map(|c| c.digest.clone()),
             run,
@@ -424,6 +432,13 @@ impl Aggregate for EnvironmentSlot {
                 head.state = Some(state);
             }
             SlotCommand::RaiseEpoch => next.epoch += 1,
+            SlotCommand::RollForward { specification, state } => {
+                let version = state.specification_version;
+                let head = next.head_of(specification, version);
+                // A number that was used is not used again, though its row is gone (Rule 5).
+                head.version = head.version.max(version);
+                head.state = Some(state);
+            }
         }
         Ok((next, vec![]))
     }

@@ -28,6 +28,8 @@ pub enum ReceiptKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainLink {
+    /// The store's epoch: each recovery from a backup begins a new one, so that no link is written twice.
+    pub epoch: u32,
     /// 1 for the first of the environment.
     pub sequence: u64,
     /// Digest of the link before; None for the first.
@@ -49,7 +51,7 @@ impl ChainLink {
             ReceiptKind::Apply => "apply",
         };
         Digest::of(
-            format!("{}\n{previous}\n{}\n{kind}\n{}", self.sequence, self.run, self.receipt).as_bytes(),
+            format!("{}\n{}\n{previous}\n{}\n{kind}\n{}", self.epoch, self.sequence, self.run, self.receipt).as_bytes(),
         )
     }
 }

@@ -1,6 +1,7 @@
 //! Records that are written once and never again.
 
 use async_trait::async_trait;
+use domain::receipt::ChainLink;
 
 use crate::error::PortError;
 
@@ -22,6 +23,8 @@ pub trait Receipts: Send + Sync {
     async fn put_once(&self, key: &str, bytes: &[u8]) -> Result<Put, PortError>;
     /// Reads; None where nothing is there.
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, PortError>;
+    /// Keys that begin with a folder, sorted: for recovery, which believes nothing else.
+    async fn list(&self, folder: &str) -> Result<Vec<String>, PortError>;
 }
 
 /// Key of a receipt's blob.
@@ -35,8 +38,19 @@ pub fn run_key(tenant: &events::TenantId, run: events::ProvisioningRunId, what: 
 }
 
 /// Key of a chain link's copy.
-pub fn chain_key(tenant: &events::TenantId, environment: &events::EnvironmentId, sequence: u64) -> String {
+pub fn chain_key(tenant: &events::TenantId, environment: &events::EnvironmentId, link: &ChainLink) -> String {
     let tenant = domain::aggregate::encode(tenant.as_str());
     let environment = domain::aggregate::encode(environment.as_str());
-    format!("chains/{tenant}/{environment}/{sequence:010}")
+    format!("chains/{tenant}/{environment}/{:04}-{:010}", link.epoch, link.sequence)
+}
+
+/// Copies a committed link beside the blobs. Twice is once; a copy that says something else stands.
+pub async fn copy_link(
+    receipts: &dyn Receipts,
+    tenant: &events::TenantId,
+    environment: &events::EnvironmentId,
+    link: &ChainLink,
+) -> Result<Put, PortError> {
+    let copy = serde_json::to_vec(link).map_err(|e| PortError::broken_by("a link", "report this", e))?;
+    receipts.put_once(&chain_key(tenant, environment, link), &copy).await
 }

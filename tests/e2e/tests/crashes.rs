@@ -11,11 +11,10 @@ const FILE: &str = "resources:
 const SLOW: &str = "resources:
   slow: {type: 'local:index:Service', properties: {name: slow, command: [sleep, '1000'], health: {tcp: {port: 1}, timeoutSeconds: 4}}}
 ";
-/// A preview that lasts: an asset in a pipe is never whole. Set by `hang`.
 const PROMOTION: &str = "7b0c6f0e-3a51-4a0f-9d38-0a3a3a3f7c11";
 
 fn kill(pid: i32) {
-    let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+    let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
 }
 
 #[test]
@@ -236,6 +235,27 @@ fn a_store_restored_from_a_backup_applies_nothing_twice() {
     // The record of the first apply stands: there was no second one.
     let again = host.receipt(&run, "apply");
     assert_eq!(first, again);
+    host.verified("dev");
+}
+
+#[test]
+fn a_restored_store_knows_what_later_applies_left() {
+    let mut host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(FILE);
+    host.environment("dev", "development");
+    until("the baseline to be applied", || host.runs().iter().any(|r| r["state"] == "Applied"));
+    let backup = host.ok(&["backup", "now"]).out.trim().to_owned();
+    host.applied(&host.promote("dev", &repository, &[]));
+    host.stop();
+    host.ok(&["backup", "restore", &backup]);
+    host.start(&[]);
+    // Another promotion, not a replay: against the state that the lost run left, there is nothing to add.
+    let next = host.applied(&host.promote("dev", &repository, &[]));
+    let summary = &next["planSummary"];
+    assert_eq!((summary["adds"].as_u64(), summary["unchanged"].as_u64()), (Some(0), Some(1)), "{next}");
+    assert!(host.receipt(next["provisioningRunId"].as_str().unwrap(), "apply")["token"].as_str().unwrap().starts_with("2."));
+    host.verified("dev");
 }
 
 #[test]

@@ -7,7 +7,10 @@ fn a_second_host_is_refused_and_told_who_has_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let first = DataFolder::lock(folder.path()).unwrap();
     let error = DataFolder::lock(folder.path()).err().unwrap();
-    assert!(matches!(&error, FolderError::Taken { pid, .. } if *pid == std::process::id().to_string()), "{error}");
+    assert!(
+        matches!(&error, FolderError::Taken { pid, .. } if *pid == std::process::id().to_string()),
+        "{error}"
+    );
     let error = error.to_string();
     assert!(error.contains(&std::process::id().to_string()) && error.contains("--data"), "{error}");
     drop(first);

@@ -1,4 +1,5 @@
 //! What is the embedded adapters' own: files, locks, damage, a full disk, backups, schedules.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test ends by panicking")]
 
 mod backup;
 mod crash;
@@ -29,7 +30,8 @@ fn store(database: &Database) -> Store {
 /// Commits two slots whose epochs are always the same.
 async fn pair(store: &Store, sample: &Sample) {
     let (one, two) = (Sample::slot_id("acme", "one"), Sample::slot_id("acme", "two"));
-    let step = |slot: &domain::Versioned<EnvironmentSlot>| slot.decide(Sample::step(), Sample::now()).unwrap();
+    let step =
+        |slot: &domain::Versioned<EnvironmentSlot>| slot.decide(Sample::step(), Sample::now()).unwrap();
     let commit = match (store.load::<EnvironmentSlot>(&one).await.unwrap(), store.load(&two).await.unwrap()) {
         (Some(one), Some(two)) => Commit::of(step(&one), &sample.cx()).and(step(&two)),
         (_, _) => Commit::of(Sample::slot("acme", "one"), &sample.cx()).and(Sample::slot("acme", "two")),

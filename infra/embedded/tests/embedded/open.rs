@@ -2,6 +2,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use contract::Sample;
 use ports::Commit;
+use ports::commit::CommitError;
 use runtime_cloud_embedded::{Database, DatabaseError};
 
 use crate::{open, store};
@@ -67,4 +68,18 @@ fn opening_twice_changes_nothing() {
     for _ in 0..3 {
         drop(open(folder.path()));
     }
+}
+
+#[tokio::test]
+async fn a_store_that_somebody_else_holds_says_that_nothing_was_written() {
+    let (folder, sample) = (tempfile::tempdir().unwrap(), Sample::default());
+    let database = open(folder.path());
+    let other = rusqlite::Connection::open(database.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let commit = Commit::of(Sample::slot("acme", "e1"), &sample.cx());
+    let answer = store(&database).commit(commit.clone()).await;
+    assert!(matches!(&answer, Err(CommitError::NotApplied(e)) if e.is_temporary()), "{answer:?}");
+    assert!(database.failed().borrow().is_none(), "a lock is no reason to distrust the disk");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store(&database).commit(commit).await.unwrap(), ports::Committed::Yes);
 }

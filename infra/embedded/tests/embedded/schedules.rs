@@ -92,7 +92,8 @@ async fn many_tickers_fire_a_window_once() {
         let schedules = stage.schedules.clone();
         tokio::spawn(async move { schedules.tick(&every_five()).await.unwrap() })
     });
-    let fired: Vec<_> = futures::future::join_all(tickers).await.into_iter().filter_map(Result::unwrap).collect();
+    let fired: Vec<_> =
+        futures::future::join_all(tickers).await.into_iter().filter_map(Result::unwrap).collect();
     assert_eq!((fired.len(), stage.windows().await.len()), (1, 1));
 }
 

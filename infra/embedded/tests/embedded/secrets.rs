@@ -93,6 +93,9 @@ async fn a_command_that_fails_is_a_fault_and_not_an_absent_secret() {
     let gone = secrets(folder.path(), Some(folder.path().join("gone")));
     assert!(answer(&gone, "db").await.is_err());
     // Its answer is more than a pipe holds, and it never reads its input.
-    let long = secrets(folder.path(), Some(command(folder.path(), "printf 'value='; head -c 200000 /dev/zero | tr '\\0' x")));
+    let long = secrets(
+        folder.path(),
+        Some(command(folder.path(), "printf 'value='; head -c 200000 /dev/zero | tr '\\0' x")),
+    );
     assert_eq!(answer(&long, "db").await.unwrap().unwrap().1.len(), 200_000);
 }

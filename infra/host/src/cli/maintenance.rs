@@ -12,6 +12,7 @@ use ports::{Ids, Secret};
 use serde_json::{Value, json};
 
 use super::client::{CliError, part};
+use crate::host::RESTORED;
 use super::{Context, exit, runs, table};
 
 /// Configuration values.
@@ -138,6 +139,7 @@ impl Backup {
                 let checked = folder.path().join("restore.sqlite");
                 std::fs::copy(file, &checked).map_err(CliError::failed)?;
                 drop(Database::open(&checked).map_err(CliError::failed)?);
+                std::fs::write(folder.path().join(RESTORED), b"").map_err(CliError::failed)?;
                 let store = folder.path().join("store.sqlite");
                 let kept = folder.path().join(format!("replaced-{}.sqlite", RandomIds.fresh()));
                 if store.exists() {

@@ -3,8 +3,8 @@ use domain::routing::{Answer, Verdict};
 use events::EnvironmentClass::{Development, Production, Staging, Test};
 use events::ProvisioningKind::{Baseline, Manual, PoolResize, Promotion, Reconciliation};
 use events::{EnvironmentClass, EnvironmentId, ProjectId, ProvisioningKind, TenantId};
-use runtime_cloud_policies::CedarPolicies;
 use ports::PolicyEngine;
+use runtime_cloud_policies::CedarPolicies;
 
 use crate::{principal, question, with};
 
@@ -42,7 +42,10 @@ async fn a_protected_resource_that_goes_away_is_not_allowed() {
 #[tokio::test]
 async fn a_reconciliation_is_allowed_outside_production_without_deletes() {
     let verdict = default(Reconciliation, Staging, &[(Create, FILE), (Update, BUCKET)]).await;
-    assert_eq!((verdict.answer, verdict.policies), (Answer::Allow, vec!["reconcile-outside-production".to_owned()]));
+    assert_eq!(
+        (verdict.answer, verdict.policies),
+        (Answer::Allow, vec!["reconcile-outside-production".to_owned()])
+    );
     for op in [Delete, Replace] {
         assert_eq!(default(Reconciliation, Staging, &[(op, FILE)]).await.answer, Answer::NoAnswer, "{op:?}");
     }
@@ -75,7 +78,8 @@ async fn an_allow_in_production_carries_its_evidence() {
         "@id(\"baseline-allowed\") permit (principal, action == Action::\"apply-baseline\", resource)
          when { resource.project == \"shop\" };",
     );
-    let verdict = policies.unwrap().may_apply(&question(Baseline, Production, &[(Create, FILE)])).await.unwrap();
+    let verdict =
+        policies.unwrap().may_apply(&question(Baseline, Production, &[(Create, FILE)])).await.unwrap();
     assert_eq!((verdict.answer, verdict.policies), (Answer::Allow, vec!["baseline-allowed".to_owned()]));
 }
 
@@ -84,7 +88,8 @@ const OVERFLOW: &str = "when { context.adds * 9223372036854775807 > 0 };";
 
 #[tokio::test]
 async fn a_forbid_that_fails_lets_nothing_through() {
-    let broken = format!("@id(\"broken\") forbid (principal, action in Action::\"apply\", resource) {OVERFLOW}");
+    let broken =
+        format!("@id(\"broken\") forbid (principal, action in Action::\"apply\", resource) {OVERFLOW}");
     let policies = with(&broken).unwrap();
     let verdict =
         policies.may_apply(&question(Manual, Test, &[(Create, FILE), (Create, FILE)])).await.unwrap();
@@ -95,13 +100,17 @@ async fn a_forbid_that_fails_lets_nothing_through() {
 
 #[tokio::test]
 async fn a_permit_that_fails_allows_nothing_by_itself() {
-    let broken = format!("@id(\"broken\") permit (principal, action in Action::\"apply\", resource) {OVERFLOW}");
+    let broken =
+        format!("@id(\"broken\") permit (principal, action in Action::\"apply\", resource) {OVERFLOW}");
     let policies = with(&broken).unwrap();
     let steps = [(Create, FILE), (Create, FILE)];
     let verdict = policies.may_apply(&question(Manual, Production, &steps)).await.unwrap();
     assert_eq!((verdict.answer, verdict.errors.len()), (Answer::NoAnswer, 1));
     let verdict = policies.may_apply(&question(Manual, Test, &steps)).await.unwrap();
-    assert_eq!((verdict.answer, verdict.policies), (Answer::Allow, vec!["apply-outside-production".to_owned()]));
+    assert_eq!(
+        (verdict.answer, verdict.policies),
+        (Answer::Allow, vec!["apply-outside-production".to_owned()])
+    );
     assert!(verdict.errors.iter().any(|e| e.contains("allows nothing")), "{:?}", verdict.errors);
 }
 
@@ -181,7 +190,8 @@ fn protected_types_cover_stores_and_spare_files() {
     ] {
         assert!(protected(on), "{on}");
     }
-    for off in [FILE, "kubernetes:apps/v1:Deployment", "aws:lambda/function:Function", "local:index:Services"] {
+    for off in [FILE, "kubernetes:apps/v1:Deployment", "aws:lambda/function:Function", "local:index:Services"]
+    {
         assert!(!protected(off), "{off}");
     }
     assert!(policies.protected_types().iter().all(|t| !t.starts_with('#') && *t == t.trim() && *t != "*"));

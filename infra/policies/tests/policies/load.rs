@@ -23,18 +23,30 @@ fn a_syntax_error_names_file_and_line() {
 #[test]
 fn what_the_schema_does_not_know_is_refused() {
     for (text, line) in [
-        ("@id(\"a\") permit (principal, action == Action::\"apply-manual\", resource)\nwhen { context.size > 1 };", 2),
+        (
+            "@id(\"a\") permit (principal, action == Action::\"apply-manual\", resource)\nwhen { context.size > 1 };",
+            2,
+        ),
         ("\n@id(\"a\") permit (principal, action == Action::\"aply\", resource);", 2),
         ("@id(\"a\") permit (principal is Userr, action, resource);", 1),
-        ("@id(\"a\") permit (principal, action in Action::\"apply\", resource)\nwhen { context.adds > \"1\" };", 2),
-        ("@id(\"a\") permit (principal, action == Action::\"apply-manual\", resource)\nwhen {\n  resource.class == Class::\"prod\" };", 3),
+        (
+            "@id(\"a\") permit (principal, action in Action::\"apply\", resource)\nwhen { context.adds > \"1\" };",
+            2,
+        ),
+        (
+            "@id(\"a\") permit (principal, action == Action::\"apply-manual\", resource)\nwhen {\n  resource.class == Class::\"prod\" };",
+            3,
+        ),
         ("@id(\"a\") permit (principal in Role::\"boss\", action, resource);", 1),
     ] {
         let error = refused(text);
         let PolicyError::Invalid { line: at, .. } = &error else { panic!("{text}: {error}") };
         assert_eq!(*at, line, "{text}: {error}");
         let error = error.to_string();
-        assert!(error.contains("more.cedar") && error.contains("\"a\"") && error.contains("schema"), "{error}");
+        assert!(
+            error.contains("more.cedar") && error.contains("\"a\"") && error.contains("schema"),
+            "{error}"
+        );
     }
 }
 
@@ -51,7 +63,8 @@ fn a_policy_without_a_name_of_its_own_is_refused() {
     assert!(matches!(error, PolicyError::Unnamed { line: 3, .. }), "{error}");
     let error = refused("@id(\"  \") permit (principal, action, resource);");
     assert!(matches!(error, PolicyError::Unnamed { line: 1, .. }), "{error}");
-    let twice = "@id(\"x\") forbid (principal, action, resource);\n@id(\"x\") permit (principal, action, resource);";
+    let twice =
+        "@id(\"x\") forbid (principal, action, resource);\n@id(\"x\") permit (principal, action, resource);";
     assert!(matches!(refused(twice), PolicyError::Duplicate { line: 2, .. }));
     let default = "@id(\"apply-outside-production\") permit (principal, action, resource);";
     let error = refused(default).to_string();

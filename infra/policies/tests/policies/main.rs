@@ -1,4 +1,5 @@
 //! What the policies answer, and what they refuse to be loaded with.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends by panicking")]
 
 mod apply;
 mod load;
@@ -7,8 +8,8 @@ mod publish;
 use domain::plan::{PlanStep, StepOp};
 use domain::{Digest, plan};
 use events::{EnvironmentClass, EnvironmentId, Principal, ProjectId, ProvisioningKind, TenantId};
-use runtime_cloud_policies::{CedarPolicies, PolicyError};
 use ports::policy_engine::ApplyQuestion;
+use runtime_cloud_policies::{CedarPolicies, PolicyError};
 
 fn principal(name: &str) -> Principal {
     Principal::new(name).unwrap()

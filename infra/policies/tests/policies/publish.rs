@@ -1,7 +1,7 @@
 use domain::routing::Answer;
 use events::Inbound;
-use runtime_cloud_policies::{CedarPolicies, Role};
 use ports::PolicyEngine;
+use runtime_cloud_policies::{CedarPolicies, Role};
 
 use crate::{principal, with};
 
@@ -61,7 +61,11 @@ async fn nobody_writes_under_our_own_sources_or_to_unknown_topics() {
     let forged = forged.await.unwrap();
     assert_eq!((forged.answer, forged.policies), (Answer::Forbid, vec!["own-sources-are-ours".to_owned()]));
     for topic in ["", "x", "provisioning.runs.v1.provisioning-applied", "a\"::b\\", "délivery"] {
-        assert_eq!(answer(&policies, "EnvironmentPromotionService", topic).await, Answer::NoAnswer, "{topic}");
+        assert_eq!(
+            answer(&policies, "EnvironmentPromotionService", topic).await,
+            Answer::NoAnswer,
+            "{topic}"
+        );
         assert_eq!(answer(&policies, "ada", topic).await, Answer::NoAnswer, "{topic}");
     }
 }

@@ -1,14 +1,17 @@
 //! What a person does where the machine can't know: break a run that nothing proves dead, reopen an environment,
 //! settle a state with unfinished operations. Each needs a reason, and each is recorded.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::aggregate::Scoped;
-use domain::environment_slot::SlotCommand;
+use domain::environment_slot::{SlotCommand, StateHead};
 use domain::provisioning_run::{Failure, FailureReason, RunState};
-use domain::receipt::{ApplyReceipt, ApplyResult};
+use domain::receipt::{ApplyReceipt, ApplyResult, OutcomeRecord};
 use domain::{EnvironmentSlot, ProvisioningRun};
-use events::{EnvironmentId, Principal, ProvisioningRunId, TenantId};
+use events::{EnvironmentId, Principal, ProvisioningRunId, SpecificationId, TenantId};
+use ports::receipts::blob_key;
+use ports::rows::By;
 use ports::runner::{Phase, Progress};
 use ports::{Commit, Cx, Runner};
 
@@ -57,7 +60,7 @@ impl Recover {
             message: Some(failure.message.clone()),
             outputs: serde_json::json!({}),
             failing: vec![],
-            changes: std::collections::BTreeMap::new(),
+            changes: BTreeMap::new(),
             resources: vec![],
             state: None,
             authority: serde_json::to_value(authority)?,
@@ -100,7 +103,7 @@ impl Recover {
             for (specification, head) in &slot.specifications {
                 let Some(state) = head.state.clone().filter(|s| s.pending_operations) else { continue };
                 let repaired = self.settled(&state.digest).await?;
-                let state = domain::environment_slot::StateHead { digest: repaired, pending_operations: false, ..state };
+                let state = StateHead { digest: repaired, pending_operations: false, ..state };
                 let command = SlotCommand::Settle { specification: *specification, state };
                 change = change.then(command, cx.now).map_err(Fault::refused)?;
             }
@@ -111,6 +114,57 @@ impl Recover {
         };
         // commit
         or_again(self.finisher.store.commit(Commit::of(change, cx).queue_maybe(next)).await?)
+    }
+
+    /// After the store was restored from a backup, before its first write: the states that later applies left are
+    /// taken from their outcomes, which no backup of the store brings back, and every older token becomes void
+    /// (Rule 27). Twice is once more epoch, and nothing else.
+    pub async fn after_restore(&self, cx: &Cx) -> Result<u32, Fault> {
+        // load
+        let mut newest: BTreeMap<(TenantId, EnvironmentId, SpecificationId), (OutcomeRecord, ApplyReceipt)> =
+            BTreeMap::new();
+        for key in self.finisher.receipts.list("runs").await? {
+            if !key.ends_with("/outcome") {
+                continue;
+            }
+            let Some(bytes) = self.finisher.receipts.get(&key).await? else { continue };
+            let outcome: OutcomeRecord = serde_json::from_slice(&bytes)?;
+            let Some(blob) = self.finisher.receipts.get(&blob_key(&outcome.receipt)).await? else { continue };
+            let receipt: ApplyReceipt = serde_json::from_slice(&blob)?;
+            if outcome.state.is_none() {
+                continue;
+            }
+            let owner = &receipt.owner;
+            let place = (owner.tenant_id.clone(), owner.environment_id.clone(), owner.specification_id);
+            let later = |(known, _): &(OutcomeRecord, ApplyReceipt)| known.completed_at < outcome.completed_at;
+            if newest.get(&place).is_none_or(later) {
+                newest.insert(place, (outcome, receipt));
+            }
+        }
+        let mut rolled = 0;
+        for slot in self.finisher.store.find_all::<EnvironmentSlot>(By::All).await? {
+            let id = Scoped::new(slot.tenant.clone(), slot.environment.clone());
+            let slot = self.finisher.store.need::<EnvironmentSlot>(&id).await?;
+            // decide
+            let mut change = slot.decide(SlotCommand::RaiseEpoch, cx.now).map_err(Fault::refused)?;
+            for ((tenant, environment, specification), (outcome, receipt)) in &newest {
+                let known = slot.state_of(*specification).map(|s| &s.digest);
+                let ours = *tenant == slot.tenant && *environment == slot.environment;
+                let Some(digest) = outcome.state.as_ref().filter(|d| ours && known != Some(*d)) else { continue };
+                let state = StateHead {
+                    digest: digest.clone(),
+                    run: receipt.owner.provisioning_run_id,
+                    specification_version: receipt.owner.specification_version,
+                    pending_operations: outcome.pending_operations,
+                };
+                let roll = SlotCommand::RollForward { specification: *specification, state };
+                change = change.then(roll, cx.now).map_err(Fault::refused)?;
+                rolled += 1;
+            }
+            // commit
+            or_again(self.finisher.store.commit(Commit::of(change, cx)).await?)?;
+        }
+        Ok(rolled)
     }
 
     /// A state without its unfinished operations: the person has looked at what they left.

@@ -4,7 +4,7 @@ use domain::aggregate::Scoped;
 use domain::receipt::ChainLink;
 use domain::{Digest, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, TenantId};
-use ports::receipts::{blob_key, chain_key};
+use ports::receipts::{blob_key, chain_key, copy_link};
 use ports::rows::By;
 use ports::{PortError, Receipts, Store};
 use serde::{Deserialize, Serialize};
@@ -80,10 +80,10 @@ async fn broken_link(
         }
         Some(_) => {}
     }
-    let key = chain_key(tenant, environment, link.sequence);
-    let copy = serde_json::to_vec(link).map_err(|e| PortError::broken_by("a link", "report this", e))?;
-    match receipts.put_once(&key, &copy).await? {
+    match copy_link(receipts, tenant, environment, link).await? {
         ports::Put::Created | ports::Put::Same => Ok(None),
-        ports::Put::Different => Ok(Some(format!("its copy {key} was changed"))),
+        ports::Put::Different => {
+            Ok(Some(format!("its copy {} was changed", chain_key(tenant, environment, link))))
+        }
     }
 }

@@ -14,7 +14,7 @@ use domain::routing::{ReconciliationSource, Route, RoutingFacts, route};
 use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentClass, EnvironmentId, PlanSummary, ProvisioningRunId, TenantId};
 use ports::policy_engine::ApplyQuestion;
-use ports::receipts::blob_key;
+use ports::receipts::{blob_key, copy_link};
 use ports::runner::{Job, Phase, PlanOutcome, PlannedChanges, Progress};
 use ports::{
     Artifacts, Clock, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts, Runner,
@@ -206,6 +206,7 @@ impl Worker for Planner {
         let expires_at = cx.now + self.settings.approval_expiry;
         let command = RunCommand::RecordPlan { plan: Box::new(record), route, expires_at, logs: Some(logs) };
         let change = run.decide(command, cx.now).map_err(Fault::refused)?;
+        let chained = slot.next_link(run.id, ReceiptKind::Plan, digest.clone());
         let link = SlotCommand::Link { run: run.id, kind: ReceiptKind::Plan, receipt: digest };
         let mut place = slot.decide(link, cx.now).map_err(Fault::refused)?;
         let applies = change.after().is_ready_to_apply();
@@ -221,6 +222,7 @@ impl Worker for Planner {
         // commit: run, chain link, event and the next message leave together
         let commit = Commit::of(change, cx).and(place).unchanged(&specification).unchanged(&environment);
         or_again(self.store.commit(commit.queue_maybe(next)).await?)?;
+        copy_link(&*self.receipts, &run.tenant, &run.environment, &chained).await?;
         self.runner.clean(run.id, Phase::Plan).await?;
         Ok(Planned::Recorded { state })
     }

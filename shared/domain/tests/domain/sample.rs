@@ -118,6 +118,7 @@ pub fn summary(deletes: u32, replaces: u32, protected: u32) -> PlanSummary {
 pub fn plan(number: u8, inputs: BoundInputs, summary: PlanSummary) -> PlanRecord {
     PlanRecord {
         link: ChainLink {
+            epoch: 1,
             sequence: 1,
             previous: None,
             run: run_id(1),
@@ -159,6 +160,7 @@ pub fn approval(by: &str, number: u8) -> PlanApproval {
 
 pub fn apply(outputs: serde_json::Value) -> ApplyRecord {
     let link = ChainLink {
+        epoch: 1,
         sequence: 2,
         previous: None,
         run: run_id(1),

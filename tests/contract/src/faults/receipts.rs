@@ -30,4 +30,9 @@ impl Receipts for FaultyReceipts {
         self.faults.alive()?;
         self.receipts.get(key).await
     }
+
+    async fn list(&self, folder: &str) -> Result<Vec<String>, PortError> {
+        self.faults.alive()?;
+        self.receipts.list(folder).await
+    }
 }
