@@ -30,7 +30,9 @@ impl GitPrograms {
     async fn credential(&self, tenant: &TenantId, repository: &str) -> Result<Option<Credential>, PortError> {
         let Some((_, rest)) = repository.split_once("https://") else { return Ok(None) };
         let host = rest.split('/').next().unwrap_or_default();
-        let Some(secret) = self.secrets.resolve(tenant, &format!("git:{host}")).await? else { return Ok(None) };
+        let Some(secret) = self.secrets.resolve(tenant, &format!("git:{host}")).await? else {
+            return Ok(None);
+        };
         let (username, password) = secret.value.reveal().split_once(':').ok_or_else(|| {
             PortError::broken(format!("secret git:{host} is no `user:token`"), "store it in that form")
         })?;

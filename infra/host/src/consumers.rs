@@ -42,7 +42,8 @@ pub async fn consume(
         while flying.try_join_next().is_some() {}
         match received {
             Ok(Some(delivery)) => {
-                let (consumer, queue, clock) = (Arc::clone(&consumer), Arc::clone(&queue), Arc::clone(&clock));
+                let (consumer, queue, clock) =
+                    (Arc::clone(&consumer), Arc::clone(&queue), Arc::clone(&clock));
                 flying.spawn(async move {
                     handle(&*consumer, &*queue, &*clock, delivery).await;
                     drop(permit);
@@ -126,7 +127,9 @@ async fn settle(
     let row = consumer.row();
     let reason = ports::error::chain(&fault);
     if delivery.deliveries >= row.deliveries {
-        return queue.bury(delivery, &format!("delivered {} times; last: {reason}", delivery.deliveries)).await;
+        return queue
+            .bury(delivery, &format!("delivered {} times; last: {reason}", delivery.deliveries))
+            .await;
     }
     match fault {
         Fault::Wait { delay, .. } => queue.retry(delivery, delay, false).await,

@@ -48,7 +48,9 @@ pub enum HostError {
         source: std::io::Error,
     },
     /// The disk lost what it had promised to keep.
-    #[error("the store's disk failed ({0}); the host stops, so that nothing is decided on what may be lost: check the disk, then start again")]
+    #[error(
+        "the store's disk failed ({0}); the host stops, so that nothing is decided on what may be lost: check the disk, then start again"
+    )]
     Disk(String),
 }
 
@@ -120,7 +122,13 @@ impl Host {
         tasks.spawn(relay(wired.relay, stopped.clone()));
         tasks.spawn(schedule_loop::schedules(wired.schedules, wired.schedule_table, stopped.clone()));
         let kept = wired.settings.claim_kept;
-        tasks.spawn(schedule_loop::housekeeping(wired.operations, wired.queue, settings, kept, stopped.clone()));
+        tasks.spawn(schedule_loop::housekeeping(
+            wired.operations,
+            wired.queue,
+            settings,
+            kept,
+            stopped.clone(),
+        ));
         let mut until = stopped;
         let router = http_api::router(wired.api);
         tasks.spawn(async move {

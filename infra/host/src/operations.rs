@@ -69,7 +69,8 @@ impl Operations for HostOperations {
 
     async fn doctor(&self) -> Vec<Check> {
         let tools = self.tools.get().await;
-        let tools = tools.map(|t| format!("Pulumi {} at {}", t.version, t.pulumi.display())).map_err(|e| e.chain());
+        let tools =
+            tools.map(|t| format!("Pulumi {} at {}", t.version, t.pulumi.display())).map_err(|e| e.chain());
         let broken = match self.invariants().await {
             Ok(broken) if broken.is_empty() => Ok("every run and slot keeps its invariants".to_owned()),
             Ok(broken) => Err(broken.join("; ")),
@@ -84,7 +85,11 @@ impl Operations for HostOperations {
             Ok(slots) => {
                 let closed: Vec<String> =
                     slots.iter().filter(|s| s.tainted.is_some()).map(|s| s.environment.to_string()).collect();
-                if closed.is_empty() { Ok("no environment is closed".to_owned()) } else { Err(format!("closed: {}", closed.join(", "))) }
+                if closed.is_empty() {
+                    Ok("no environment is closed".to_owned())
+                } else {
+                    Err(format!("closed: {}", closed.join(", ")))
+                }
             }
             Err(e) => Err(e.chain()),
         };

@@ -57,7 +57,11 @@ fn write(
         }
     }
     // The same programs make the same commit on every machine.
-    let who = gix::actor::SignatureRef { name: "Runtime Cloud".into(), email: "programs@localhost".into(), time: "0 +0000" };
+    let who = gix::actor::SignatureRef {
+        name: "Runtime Cloud".into(),
+        email: "programs@localhost".into(),
+        time: "0 +0000",
+    };
     let commit = repository.commit_as(who, who, "refs/heads/main", message, tree, parent)?;
     Ok(CommitHash::new(commit.detach().to_string())?)
 }

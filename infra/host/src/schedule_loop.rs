@@ -51,7 +51,12 @@ pub async fn housekeeping(
 }
 
 /// A backup into the data folder, named by its time.
-pub async fn backup(backup: &Backup, folder: &std::path::Path, name: &str, kept: usize) -> Result<String, ports::PortError> {
+pub async fn backup(
+    backup: &Backup,
+    folder: &std::path::Path,
+    name: &str,
+    kept: usize,
+) -> Result<String, ports::PortError> {
     let file = folder.join(format!("{name}.sqlite"));
     backup.to(&file).await?;
     embedded::prune(folder, kept).map_err(|e| ports::PortError::unavailable("old backups", e))?;

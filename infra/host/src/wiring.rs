@@ -13,10 +13,12 @@ use application::{Consumer, Settings, Worker, catalog};
 use async_trait::async_trait;
 use domain::receipt::TargetCheck;
 use embedded::{
-    Backup, Database, DiskArtifacts, DiskReceipts, EmbeddedBus, EmbeddedConfig, EmbeddedLetters, EmbeddedQueue,
-    FileSecrets, RandomIds, Rule, Schedule, Schedules, SecretCommand, SqliteRows, SystemClock,
+    Backup, Database, DiskArtifacts, DiskReceipts, EmbeddedBus, EmbeddedConfig, EmbeddedLetters,
+    EmbeddedQueue, FileSecrets, RandomIds, Rule, Schedule, Schedules, SecretCommand, SqliteRows, SystemClock,
 };
-use events::{ApprovalDecided, Envelope, EnvironmentCreated, InboundData, PromotionApproved, Target, TargetKind};
+use events::{
+    ApprovalDecided, Envelope, EnvironmentCreated, InboundData, PromotionApproved, Target, TargetKind,
+};
 use git::{GitPrograms, GitSource, Limits};
 use http_api::Api;
 use policies::CedarPolicies;
@@ -54,7 +56,10 @@ impl EnvironmentReader for HostTargets {
             TargetKind::Local => TargetCheck { reachable: true, detail: "this machine".to_owned() },
             TargetKind::Kubernetes | TargetKind::Aws => TargetCheck {
                 reachable: false,
-                detail: format!("this host can't ask {} targets: the plan was not checked against it", target.kind),
+                detail: format!(
+                    "this host can't ask {} targets: the plan was not checked against it",
+                    target.kind
+                ),
             },
         })
     }
@@ -103,7 +108,8 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
     let store = Store::new(rows);
     let artifacts: Arc<dyn Artifacts> =
         Arc::new(DiskArtifacts { folder: data.join("artifacts"), ids: Arc::clone(&ids) });
-    let queue = EmbeddedQueue { database: database.clone(), clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
+    let queue =
+        EmbeddedQueue { database: database.clone(), clock: Arc::clone(&clock), ids: Arc::clone(&ids) };
     let bus = EmbeddedBus { database: database.clone(), clock: Arc::clone(&clock), rules: rules() };
     let config = EmbeddedConfig { database: database.clone(), clock: Arc::clone(&clock) };
     let secrets = Arc::new(FileSecrets {
@@ -111,7 +117,8 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
         command: host.secret_command.clone().map(SecretCommand),
         ids: Arc::clone(&ids),
     });
-    let policy = Arc::new(CedarPolicies::load(host.policies.as_deref())?.protecting(host.protected_types.clone()));
+    let policy =
+        Arc::new(CedarPolicies::load(host.policies.as_deref())?.protecting(host.protected_types.clone()));
     let programs = Arc::new(GitPrograms {
         source: Arc::new(GitSource::new(data.join("git"), Limits::default())),
         secrets: secrets.clone(),
@@ -164,7 +171,8 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
             settings: settings.clone(),
         })
         .into(),
-        consumer(RunWatch { store: store.clone(), runner: runner.clone(), settings: settings.clone() }).into(),
+        consumer(RunWatch { store: store.clone(), runner: runner.clone(), settings: settings.clone() })
+            .into(),
         consumer(ProvisionPromotion { store: store.clone(), settings: settings.clone() }).into(),
         consumer(ProvisionBaseline { store: store.clone(), settings: settings.clone() }).into(),
         consumer(ApplyApproval { store: store.clone() }).into(),
@@ -209,5 +217,16 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
         bus: Arc::new(bus),
     };
     let schedules = Schedules { database: database.clone(), clock: clock.clone() };
-    Ok(Wired { database, queue, relay, consumers, schedules, schedule_table, operations, api, settings, clock })
+    Ok(Wired {
+        database,
+        queue,
+        relay,
+        consumers,
+        schedules,
+        schedule_table,
+        operations,
+        api,
+        settings,
+        clock,
+    })
 }

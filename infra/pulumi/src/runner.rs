@@ -158,7 +158,8 @@ impl HostRunner {
         let tools = self.tools.get().await.map_err(later)?;
         let root = self.workspace(job.run, phase, start);
         let workspace = blocking(move || Workspace::create(root)).await.map_err(later)?;
-        let checkout = self.programs.checkout(&job.tenant, &job.program, &workspace.worktree(), job.deadline).await;
+        let checkout =
+            self.programs.checkout(&job.tenant, &job.program, &workspace.worktree(), job.deadline).await;
         let checkout = match checkout {
             Ok(checkout) => checkout,
             Err(e) if e.is_temporary() && applied.is_none() => return Err(later(e)),

@@ -86,7 +86,16 @@ pub const PLANNER: Row = Row {
     idempotency_key: "provisioningRunId + plan",
     concurrency: 4,
     group: "EnvironmentId",
-    needs: &["Store", "Receipts", "Artifacts", "Runner", "PolicyEngine", "ConfigPlatform", "SecretBroker", "EnvironmentReader"],
+    needs: &[
+        "Store",
+        "Receipts",
+        "Artifacts",
+        "Runner",
+        "PolicyEngine",
+        "ConfigPlatform",
+        "SecretBroker",
+        "EnvironmentReader",
+    ],
 };
 
 /// Applies.
@@ -181,7 +190,13 @@ pub const CONSUMERS: [(&str, &[&str]); Event::CATALOGUE.len()] = [
     ),
     (
         "ProvisioningFailed",
-        &["EnvironmentPromotionService", "RuntimeEnvironmentService", "StudioBff", "AuditService", "AlertRuleService"],
+        &[
+            "EnvironmentPromotionService",
+            "RuntimeEnvironmentService",
+            "StudioBff",
+            "AuditService",
+            "AlertRuleService",
+        ],
     ),
     ("WorkerPoolStateChanged", &["StudioBff", "SloService", "AlertRuleService"]),
     ("QuotaChanged", &["RunControlService", "StudioBff", "AuditService"]),

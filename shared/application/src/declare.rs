@@ -55,13 +55,16 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
     let head = slot.as_ref().and_then(|s| s.specifications.get(&specification)).cloned();
     let newest = match &head {
         Some(head) => {
-            let version = SpecificationVersion { tenant: tenant.clone(), id: specification, version: head.version };
+            let version =
+                SpecificationVersion { tenant: tenant.clone(), id: specification, version: head.version };
             store.load::<DeploymentSpecification>(&version).await?
         }
         None => None,
     };
     let promotion = match &wanted.source {
-        RunSource::Promotion { approval, .. } => Some(PromotionHead { run: id, decided_at: approval.decided_at }),
+        RunSource::Promotion { approval, .. } => {
+            Some(PromotionHead { run: id, decided_at: approval.decided_at })
+        }
         RunSource::Baseline | RunSource::Manual | RunSource::Reconciliation | RunSource::PoolResize => None,
     };
     let older = if promotion.is_some() { waiting(store, &wanted, specification).await? } else { vec![] };
@@ -87,9 +90,7 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
     let mut run = new_run(&wanted, version, cx.now + settings.watch_again, cx.now);
     let opened = match &slot {
         None => EnvironmentSlot::open(tenant.clone(), environment.clone()),
-        Some(slot) => {
-            slot.decide(SlotCommand::Leave { run: id }, cx.now).map_err(Fault::refused)?
-        }
+        Some(slot) => slot.decide(SlotCommand::Leave { run: id }, cx.now).map_err(Fault::refused)?,
     };
     let before = opened.after().clone();
     let mut place = opened;
@@ -148,7 +149,9 @@ async fn waiting(
         if !same || hint.state.is_final() || out.len() >= SUPERSEDED_AT_ONCE {
             continue;
         }
-        let Some(run) = store.load::<ProvisioningRun>(&Scoped::new(hint.tenant, hint.id)).await? else { continue };
+        let Some(run) = store.load::<ProvisioningRun>(&Scoped::new(hint.tenant, hint.id)).await? else {
+            continue;
+        };
         let applying = matches!(run.state, domain::provisioning_run::RunState::Applying { .. });
         let older = matches!(&run.source, RunSource::Promotion { approval, .. } if approval.decided_at <= mine.decided_at);
         if !run.state.is_final() && !applying && older {

@@ -100,7 +100,8 @@ impl Finisher {
             };
             (run.specification, head)
         });
-        let link = SlotCommand::Link { run: run.id, kind: ReceiptKind::Apply, receipt: outcome.receipt.clone() };
+        let link =
+            SlotCommand::Link { run: run.id, kind: ReceiptKind::Apply, receipt: outcome.receipt.clone() };
         let place = slot.decide(link, cx.now).map_err(Fault::refused)?;
         let release = SlotCommand::Release { run: run.id, token, state };
         let place = place.then(release, cx.now).map_err(Fault::refused)?;

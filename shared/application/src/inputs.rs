@@ -20,7 +20,9 @@ pub struct Resolved {
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// In the Config Platform.
-    #[error("configuration {key}: reference {reference:?} names nothing; set it with `runtime-cloud config set`, or correct the promotion")]
+    #[error(
+        "configuration {key}: reference {reference:?} names nothing; set it with `runtime-cloud config set`, or correct the promotion"
+    )]
     NoConfig {
         /// The key.
         key: String,
@@ -28,7 +30,9 @@ pub enum InputError {
         reference: String,
     },
     /// In the Secret Broker.
-    #[error("secret {key}: reference {reference:?} names nothing; put it into the Secret Broker, or correct the promotion")]
+    #[error(
+        "secret {key}: reference {reference:?} names nothing; put it into the Secret Broker, or correct the promotion"
+    )]
     NoSecret {
         /// The key.
         key: String,

@@ -9,7 +9,11 @@ use crate::workers::{Applier, ApplyRun, PlanRun, Planner};
 
 /// The concurrency group of an environment.
 pub fn group(tenant: &TenantId, environment: &EnvironmentId) -> String {
-    format!("{}/{}", domain::aggregate::encode(tenant.as_str()), domain::aggregate::encode(environment.as_str()))
+    format!(
+        "{}/{}",
+        domain::aggregate::encode(tenant.as_str()),
+        domain::aggregate::encode(environment.as_str())
+    )
 }
 
 /// The message for the head of a queue, after a commit that made `slot` out of `before`: None where the head is

@@ -93,11 +93,7 @@ pub trait Worker: Send + Sync + 'static {
     /// The row's concurrency group.
     fn group(input: &Self::Input) -> String;
     /// Does it.
-    fn run(
-        &self,
-        input: Self::Input,
-        cx: &Cx,
-    ) -> impl Future<Output = Result<Self::Report, Fault>> + Send;
+    fn run(&self, input: Self::Input, cx: &Cx) -> impl Future<Output = Result<Self::Report, Fault>> + Send;
 }
 
 /// Where a message for a worker goes.

@@ -51,7 +51,8 @@ impl ChainLink {
             ReceiptKind::Apply => "apply",
         };
         Digest::of(
-            format!("{}\n{}\n{previous}\n{}\n{kind}\n{}", self.epoch, self.sequence, self.run, self.receipt).as_bytes(),
+            format!("{}\n{}\n{previous}\n{}\n{kind}\n{}", self.epoch, self.sequence, self.run, self.receipt)
+                .as_bytes(),
         )
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use ::events::Envelope;
 use application::Fault;
 use application::commands::{CancelProvisioning, PlanProvisioning, Recover};
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
-use ::events::Envelope;
 use ports::{Artifacts, Bus, Clock, Cx, Ids, PolicyEngine, PortError, ProgramSource, Queue, Receipts, Store};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,12 @@ pub struct Api {
 #[async_trait]
 pub trait EventLog: Send + Sync {
     /// Those of a tenant behind `after`, in their order.
-    async fn log(&self, after: i64, tenant: &::events::TenantId, limit: u32) -> Result<Vec<LoggedEvent>, PortError>;
+    async fn log(
+        &self,
+        after: i64,
+        tenant: &::events::TenantId,
+        limit: u32,
+    ) -> Result<Vec<LoggedEvent>, PortError>;
 }
 
 /// An event that was on the bus.
@@ -70,7 +75,12 @@ pub struct LoggedEvent {
 #[async_trait]
 pub trait Operations: Send + Sync {
     /// Sets a configuration value; its version.
-    async fn set_config(&self, tenant: &::events::TenantId, reference: &str, value: &str) -> Result<i64, PortError>;
+    async fn set_config(
+        &self,
+        tenant: &::events::TenantId,
+        reference: &str,
+        value: &str,
+    ) -> Result<i64, PortError>;
     /// Makes a backup; its file.
     async fn backup(&self) -> Result<String, PortError>;
     /// Whether the host is in order: a line per check.
@@ -96,7 +106,13 @@ impl Api {
     pub(crate) fn cx(&self) -> Cx {
         let message = self.ids.fresh();
         let now = self.clock.now();
-        Cx { message, correlation: message.to_string(), now, attempt: 1, deadline: now + chrono::TimeDelta::seconds(30) }
+        Cx {
+            message,
+            correlation: message.to_string(),
+            now,
+            attempt: 1,
+            deadline: now + chrono::TimeDelta::seconds(30),
+        }
     }
 }
 

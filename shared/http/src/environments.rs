@@ -1,10 +1,10 @@
 //! Environments.
 
+use ::events::EnvironmentId;
 use application::queries::{ChainReport, verify_receipts};
 use axum::Json;
 use axum::extract::{Path, State};
 use domain::{Environment, EnvironmentSlot};
-use ::events::EnvironmentId;
 use ports::rows::By;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -29,7 +29,11 @@ impl FromRequestParts<Shared> for Caller {
         let header = parts.headers.get("authorization").and_then(|h| h.to_str().ok());
         let token = header.and_then(|h| h.strip_prefix("Bearer "));
         token.and_then(|t| api.identity.who(t)).ok_or_else(|| {
-            Problem::new(401, "unauthenticated", "send `Authorization: Bearer TOKEN` with a token of this host")
+            Problem::new(
+                401,
+                "unauthenticated",
+                "send `Authorization: Bearer TOKEN` with a token of this host",
+            )
         })
     }
 }

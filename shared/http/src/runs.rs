@@ -1,5 +1,6 @@
 //! Provisioning runs.
 
+use ::events::{ApprovalDecided, ApprovalId, Decision, EnvironmentId, ProvisioningRunId};
 use application::commands::plan_provisioning::PlanRequest;
 use application::declare::Declared;
 use application::handlers::apply_approval;
@@ -9,7 +10,6 @@ use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use domain::Digest;
-use ::events::{ApprovalDecided, ApprovalId, Decision, EnvironmentId, ProvisioningRunId};
 use ports::receipts::blob_key;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -64,8 +64,13 @@ pub(crate) async fn show(
     Ok(Json(need(&api, &caller, run).await?))
 }
 
-async fn receipt(api: &Shared, digest: Option<String>, what: &str) -> Result<impl IntoResponse + use<>, Problem> {
-    let none = || Problem::new(404, "no-receipt", format!("the run has no {what} receipt yet; wait for its end"));
+async fn receipt(
+    api: &Shared,
+    digest: Option<String>,
+    what: &str,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let none =
+        || Problem::new(404, "no-receipt", format!("the run has no {what} receipt yet; wait for its end"));
     let digest = digest.as_deref().and_then(Digest::parse).ok_or_else(none)?;
     let bytes = api.receipts.get(&blob_key(&digest)).await?.ok_or_else(none)?;
     if Digest::of(&bytes) != digest {

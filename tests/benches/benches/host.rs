@@ -2,7 +2,11 @@
 //!
 //! `RUNTIME_CLOUD_TEST_BINARY=target/release/runtime-cloud cargo bench -p runtime-cloud-benches`
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that can't be set up has no figures")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark that can't be set up has no figures"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -8,7 +8,11 @@ pub struct Repository {
     folder: tempfile::TempDir,
 }
 
-#[expect(clippy::unwrap_used, clippy::new_without_default, reason = "a test whose repository can't be made has failed")]
+#[expect(
+    clippy::unwrap_used,
+    clippy::new_without_default,
+    reason = "a test whose repository can't be made has failed"
+)]
 impl Repository {
     /// An empty one.
     pub fn new() -> Repository {

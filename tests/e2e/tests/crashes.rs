@@ -1,7 +1,7 @@
 //! Every process can die between any two lines: each promotion ends in exactly one recorded outcome.
 
-use rustix::process::{Pid, Signal, kill_process};
 use runtime_cloud_e2e::{HostProcess, Repository, poll, until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 const FILE: &str = "resources:
@@ -33,7 +33,16 @@ fn a_host_that_dies_at_any_commit_or_receipt_of_a_promotion_ends_it_once() {
                 host.stop();
                 host.start(&[("RUNTIME_CLOUD_CRASH_AT", &format!("{point}:{side}:{n}"))]);
                 let path = repository.path();
-                let args = ["promote", "--environment", "dev", "--path", "app", "--promotion", PROMOTION, "--repository"];
+                let args = [
+                    "promote",
+                    "--environment",
+                    "dev",
+                    "--path",
+                    "app",
+                    "--promotion",
+                    PROMOTION,
+                    "--repository",
+                ];
                 let args: Vec<&str> = args.into_iter().chain([path.to_str().unwrap()]).collect();
                 // The host may be gone before it answers; the sender sends again, as a bus does.
                 let mut crashed = false;
@@ -56,7 +65,8 @@ fn a_host_that_dies_at_any_commit_or_receipt_of_a_promotion_ends_it_once() {
                     }
                     let listed = host.cli(&["--json", "runs", "list"]);
                     let all = if listed.code == 0 { listed.json() } else { json!([]) };
-                    let ended = |r: &&serde_json::Value| r["kind"] == "promotion" && r["completedAt"].is_string();
+                    let ended =
+                        |r: &&serde_json::Value| r["kind"] == "promotion" && r["completedAt"].is_string();
                     all.as_array().and_then(|a| a.iter().find(ended).cloned())
                 });
                 // The point may lie behind the end of the run: look at it on a host without one.
@@ -75,7 +85,9 @@ fn a_host_that_dies_at_any_commit_or_receipt_of_a_promotion_ends_it_once() {
                     other => panic!("{name}: {other}"),
                 }
                 until("the event to have left", || {
-                    host.events("provisioning-applied", id).len() + host.events("provisioning-failed", id).len() == 1
+                    host.events("provisioning-applied", id).len()
+                        + host.events("provisioning-failed", id).len()
+                        == 1
                 });
                 assert_eq!(host.events("provisioning-planned", id).len(), 1, "{name}");
                 host.verified("dev");
@@ -151,7 +163,10 @@ fn a_host_killed_during_a_plan_goes_on_with_it() {
     repository.program(FILE);
     host.environment("dev", "development");
     let run = host.promote("dev", &repository, &[]);
-    until("a planner at work", || !host.processes(&format!("{run}-plan-1/plan.json")).is_empty() || host.run(&run)["completedAt"].is_string());
+    until("a planner at work", || {
+        !host.processes(&format!("{run}-plan-1/plan.json")).is_empty()
+            || host.run(&run)["completedAt"].is_string()
+    });
     host.kill();
     host.start(&[]);
     host.applied(&run);
@@ -165,7 +180,8 @@ fn pulumi_killed_alone_during_an_apply_ends_it_as_interrupted() {
     repository.program(SLOW);
     host.environment("dev", "development");
     let run = host.promote("dev", &repository, &[]);
-    let pid = poll("Pulumi to be at work", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
+    let pid =
+        poll("Pulumi to be at work", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
     until("the service to be made", || !host.processes("pulumi-resource-local").is_empty());
     kill(pid);
     host.failed(&run, "interrupted");
@@ -184,7 +200,8 @@ fn pulumi_told_to_stop_by_somebody_else_ends_its_apply_as_interrupted() {
     );
     host.environment("dev", "development");
     let run = host.promote("dev", &repository, &[]);
-    let pid = poll("Pulumi to be at work", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
+    let pid =
+        poll("Pulumi to be at work", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
     until("the provider to be at work", || !host.processes("pulumi-resource-local").is_empty());
     let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM);
     let end = host.end(&run);
@@ -203,7 +220,8 @@ fn unfinished_operations_stop_the_next_run_until_a_person_has_looked() {
     until("the service's creation to be in flight", || {
         host.files().iter().any(|f| f.ends_with("record.json") && f.to_string_lossy().contains("slow"))
     });
-    let pid = poll("Pulumi to be at work", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
+    let pid =
+        poll("Pulumi to be at work", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
     kill(pid);
     host.failed(&run, "interrupted");
     repository.program(FILE);
@@ -254,7 +272,12 @@ fn a_restored_store_knows_what_later_applies_left() {
     let next = host.applied(&host.promote("dev", &repository, &[]));
     let summary = &next["planSummary"];
     assert_eq!((summary["adds"].as_u64(), summary["unchanged"].as_u64()), (Some(0), Some(1)), "{next}");
-    assert!(host.receipt(next["provisioningRunId"].as_str().unwrap(), "apply")["token"].as_str().unwrap().starts_with("2."));
+    assert!(
+        host.receipt(next["provisioningRunId"].as_str().unwrap(), "apply")["token"]
+            .as_str()
+            .unwrap()
+            .starts_with("2.")
+    );
     host.verified("dev");
 }
 
@@ -321,8 +344,11 @@ fn a_zombie_that_writes_after_its_runs_end_closes_the_environment() {
         all.as_array().unwrap().iter().any(|e| e["closed"].is_string())
     });
     let next = host.promote("dev", &repository, &[]);
-    until("the run to say why it waits", || host.run(&next)["detail"].as_str().unwrap_or_default().contains("closed"));
-    std::fs::remove_dir_all(copy.ancestors().find(|a| a.ends_with(format!("{run}-apply-1"))).unwrap()).unwrap();
+    until("the run to say why it waits", || {
+        host.run(&next)["detail"].as_str().unwrap_or_default().contains("closed")
+    });
+    std::fs::remove_dir_all(copy.ancestors().find(|a| a.ends_with(format!("{run}-apply-1"))).unwrap())
+        .unwrap();
     host.ok(&["recover", "clear", "dev"]);
     host.applied(&next);
 }

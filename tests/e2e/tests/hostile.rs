@@ -78,7 +78,8 @@ outputs:
     let run = host.promote("dev", &repository, &["--secret", "password=db/password"]);
     let end = host.applied(&run);
     assert_eq!(end["outputs"]["plain"], "[secret]");
-    let forms = [secret.to_owned(), text, hex, serde_json::to_string(secret).unwrap().trim_matches('"').to_owned()];
+    let forms =
+        [secret.to_owned(), text, hex, serde_json::to_string(secret).unwrap().trim_matches('"').to_owned()];
     let shown = [
         end.to_string(),
         host.receipt(&run, "plan").to_string(),
@@ -128,7 +129,10 @@ fn a_branch_in_an_event_is_refused_with_how_to_resolve_it() {
     };
     let refused = host.cli_with(&["events", "send", "-"], &event("main").to_string());
     assert_eq!(refused.code, 4);
-    assert!(refused.err.contains("data.program.commit") && refused.err.contains("git rev-parse"), "{refused:?}");
+    assert!(
+        refused.err.contains("data.program.commit") && refused.err.contains("git rev-parse"),
+        "{refused:?}"
+    );
     let mut missing = event(&"a".repeat(40));
     missing["data"].as_object_mut().unwrap().remove("releaseId");
     let refused = host.cli_with(&["events", "send", "-"], &missing.to_string());
@@ -156,7 +160,9 @@ fn repositories_and_commits_that_are_not_there_fail_the_plan() {
     let run = |id: &str| {
         runtime_cloud_e2e::poll("the run", || {
             let all = host.runs();
-            all.into_iter().find(|r| r["promotionId"] == json!(id)).map(|r| r["provisioningRunId"].as_str().unwrap().to_owned())
+            all.into_iter()
+                .find(|r| r["promotionId"] == json!(id))
+                .map(|r| r["provisioningRunId"].as_str().unwrap().to_owned())
         })
     };
     let gone = "00000000-0000-4000-8000-00000000000a";
@@ -168,8 +174,8 @@ fn repositories_and_commits_that_are_not_there_fail_the_plan() {
     assert!(end["detail"].as_str().unwrap().contains(&"b".repeat(40)), "{end}");
 }
 
-fn many(repository: &Repository, resources: u32) {
-    let content = "x".repeat(500);
+fn many(repository: &Repository, resources: u32, letters: usize) {
+    let content = "x".repeat(letters);
     let mut body = "resources:\n".to_owned();
     for n in 0..resources {
         let properties = format!("{{path: f{n}.txt, content: {content}}}");
@@ -185,7 +191,7 @@ fn a_program_that_prints_too_much_is_stopped() {
     host.start(&[]);
     host.environment("dev", "development");
     let repository = Repository::new();
-    many(&repository, 400);
+    many(&repository, 400, 500);
     host.failed(&host.promote("dev", &repository, &[]), "output-limit");
 }
 
@@ -196,19 +202,21 @@ fn a_program_that_runs_too_long_is_stopped() {
     host.start(&[]);
     host.environment("dev", "development");
     let repository = Repository::new();
-    many(&repository, 3000);
+    many(&repository, 4000, 10);
     host.failed(&host.promote("dev", &repository, &[]), "timed-out");
 }
 
 #[test]
 fn receipts_that_were_edited_deleted_or_swapped_are_named() {
     let (host, repository) = dev();
-    repository.program("resources:\n  a: {type: 'local:index:File', properties: {path: a.txt, content: one}}\n");
+    repository
+        .program("resources:\n  a: {type: 'local:index:File', properties: {path: a.txt, content: one}}\n");
     let run = host.promote("dev", &repository, &[]);
     let end = host.applied(&run);
     host.verified("dev");
     let digest = |which: &str| end[which].as_str().unwrap().to_owned();
-    let blob = |digest: &str| host.files().into_iter().find(|f| f.ends_with(format!("blobs/{digest}"))).unwrap();
+    let blob =
+        |digest: &str| host.files().into_iter().find(|f| f.ends_with(format!("blobs/{digest}"))).unwrap();
     let (plan, apply) = (blob(&digest("planReceipt")), blob(&digest("applyReceipt")));
     let (plan_bytes, apply_bytes) = (std::fs::read(&plan).unwrap(), std::fs::read(&apply).unwrap());
     let put = |file: &std::path::Path, bytes: &[u8]| {

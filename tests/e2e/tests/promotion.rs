@@ -24,7 +24,10 @@ fn a_promotion_is_planned_applied_and_recorded() {
 
     let plan = host.receipt(&run, "plan");
     assert_eq!(plan["summary"]["adds"], 2);
-    assert_eq!(plan["inputs"]["config"], json!([{"key": "greeting", "ref": "greetings/dev", "version": "1"}]));
+    assert_eq!(
+        plan["inputs"]["config"],
+        json!([{"key": "greeting", "ref": "greetings/dev", "version": "1"}])
+    );
     assert_eq!(plan["verdict"]["answer"], "allow");
     assert_eq!(plan["targets"]["local:this-machine"]["reachable"], true);
     let apply = host.receipt(&run, "apply");
@@ -139,7 +142,10 @@ fn an_unchanged_program_is_planned_without_changes() {
     host.applied(&host.promote("dev", &repository, &[]));
     let again = host.applied(&host.promote("dev", &repository, &[]));
     let summary = &again["planSummary"];
-    assert_eq!((summary["adds"].as_u64(), summary["changes"].as_u64(), summary["unchanged"].as_u64()), (Some(0), Some(0), Some(2)));
+    assert_eq!(
+        (summary["adds"].as_u64(), summary["changes"].as_u64(), summary["unchanged"].as_u64()),
+        (Some(0), Some(0), Some(2))
+    );
 }
 
 #[test]
@@ -148,7 +154,9 @@ fn a_plan_of_a_thousand_resources_is_recorded_whole() {
     let repository = Repository::new();
     let mut body = "resources:\n".to_owned();
     for n in 0..1000 {
-        body.push_str(&format!("  f{n}: {{type: 'local:index:File', properties: {{path: f{n}.txt, content: x}}}}\n"));
+        body.push_str(&format!(
+            "  f{n}: {{type: 'local:index:File', properties: {{path: f{n}.txt, content: x}}}}\n"
+        ));
     }
     repository.program(&body);
     host.environment("prod", "production");
@@ -187,7 +195,8 @@ fn another_tenants_environment_is_not_found() {
     host.ok(&["--tenant", "other", "promote", "--environment", "dev", "--repository", path, "--path", "app"]);
     until("a dead letter", || {
         let dead = host.ok(&["--tenant", "other", "--json", "events", "dead"]).json();
-        dead.as_array().is_some_and(|d| d.iter().any(|l| l["reason"].as_str().unwrap().contains("another tenant")))
+        dead.as_array()
+            .is_some_and(|d| d.iter().any(|l| l["reason"].as_str().unwrap().contains("another tenant")))
     });
     assert_eq!(host.ok(&["--json", "events", "dead"]).json(), json!([]));
 }

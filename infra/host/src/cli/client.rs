@@ -45,7 +45,8 @@ impl Client {
     /// Of the host that works on a data folder.
     pub fn of(data: &Path, person: &Principal, tenant: &TenantId) -> Result<Client, CliError> {
         let none = || {
-            let message = format!("no host works on {}; start one with `runtime-cloud up --data {0}`", data.display());
+            let message =
+                format!("no host works on {}; start one with `runtime-cloud up --data {0}`", data.display());
             CliError::new(exit::NO_HOST, message)
         };
         let bytes = std::fs::read(Address::file(data)).map_err(|_| none())?;
@@ -68,14 +69,18 @@ impl Client {
         serde_json::from_str(text).map_err(CliError::failed)
     }
 
-    fn text(&self, result: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<String, CliError> {
+    fn text(
+        &self,
+        result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<String, CliError> {
         let mut response = result.map_err(|e| {
             let message = format!("the host at {} doesn't answer ({e}); is it running?", self.url);
             CliError::new(exit::NO_HOST, message)
         })?;
         let status = response.status().as_u16();
         let limit = 64 * 1024 * 1024;
-        let text = response.body_mut().with_config().limit(limit).read_to_string().map_err(CliError::failed)?;
+        let text =
+            response.body_mut().with_config().limit(limit).read_to_string().map_err(CliError::failed)?;
         if status < 400 {
             return Ok(text);
         }

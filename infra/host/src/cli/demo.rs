@@ -12,8 +12,8 @@ use clap::Args;
 use domain::receipt::{ApplyReceipt, PlanReceipt};
 use embedded::RandomIds;
 use events::{
-    ApprovalId, EnvironmentClass, EnvironmentId, Principal, Program, ProjectId, PromotionApproval, PromotionApproved,
-    PromotionId, ProvisioningRunId, ProvisioningState, ReleaseId,
+    ApprovalId, EnvironmentClass, EnvironmentId, Principal, Program, ProjectId, PromotionApproval,
+    PromotionApproved, PromotionId, ProvisioningRunId, ProvisioningState, ReleaseId,
 };
 use http_api::LoggedEvent;
 use ports::Ids;
@@ -60,7 +60,10 @@ impl Demo {
         let told = story.and_then(|s| s.tell());
         let code = match told {
             Ok(()) if !self.exit => {
-                println!("\nThe host stays up: look around with `runtime-cloud --data {} runs list`; Ctrl-C ends it.", data.display());
+                println!(
+                    "\nThe host stays up: look around with `runtime-cloud --data {} runs list`; Ctrl-C ends it.",
+                    data.display()
+                );
                 runtime.block_on(up::wait_and_stop(host))
             }
             told => {
@@ -79,7 +82,8 @@ impl Demo {
 
 /// Stops every service of every environment of a data folder.
 fn stop_services(data: &Path) {
-    let folders = |p: &Path| std::fs::read_dir(p).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
+    let folders =
+        |p: &Path| std::fs::read_dir(p).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
     for tenant in folders(&data.join("local")) {
         for environment in folders(&tenant) {
             match local::stop_all(&environment) {
@@ -275,7 +279,8 @@ impl Story {
         if run.state == state {
             return Ok(());
         }
-        let message = format!("run {} is {} and not {state}: {}", run.provisioning_run_id, run.state, run.detail);
+        let message =
+            format!("run {} is {} and not {state}: {}", run.provisioning_run_id, run.state, run.detail);
         Err(CliError::new(exit::FAILED, message))
     }
 
@@ -287,7 +292,10 @@ impl Story {
         receipts::plan(&plan);
         let apply: ApplyReceipt = self.client.get(&format!("{path}/apply-receipt"))?;
         println!("\nApply receipt {}:", run.apply_receipt.as_deref().unwrap_or_default());
-        println!("result {:?} after {} ms, let through by {}", apply.result, apply.duration_ms, apply.authority);
+        println!(
+            "result {:?} after {} ms, let through by {}",
+            apply.result, apply.duration_ms, apply.authority
+        );
         println!("outputs {}", apply.outputs);
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 use embedded::RandomIds;
-use events::{EnvironmentClass, EnvironmentCreated, EnvironmentId, InboundData, ProjectId, Target, TargetKind};
+use events::{
+    EnvironmentClass, EnvironmentCreated, EnvironmentId, InboundData, ProjectId, Target, TargetKind,
+};
 use ports::Ids;
 use serde_json::{Value, json};
 
@@ -44,7 +46,13 @@ pub fn envelope<E: InboundData + serde::Serialize>(event: &E, id: &str) -> Resul
 }
 
 /// An EnvironmentCreated for this machine.
-pub fn created(context: &Context, environment: &EnvironmentId, class: EnvironmentClass, project: &ProjectId, region: &str) -> EnvironmentCreated {
+pub fn created(
+    context: &Context,
+    environment: &EnvironmentId,
+    class: EnvironmentClass,
+    project: &ProjectId,
+    region: &str,
+) -> EnvironmentCreated {
     EnvironmentCreated {
         environment_id: environment.clone(),
         tenant_id: context.tenant.clone(),
@@ -73,7 +81,8 @@ impl Environments {
                     Some(Value::Null) | None => "-".to_owned(),
                     Some(other) => other.to_string(),
                 };
-                let mut out = table::table(&["environment", "class", "closed", "applying", "waiting", "project"]);
+                let mut out =
+                    table::table(&["environment", "class", "closed", "applying", "waiting", "project"]);
                 for e in &found {
                     let fields = ["environmentId", "class", "closed", "activeRun", "waiting", "projectId"];
                     out.add_row(fields.map(|f| text(e, f)).to_vec());
@@ -85,7 +94,9 @@ impl Environments {
                 client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
                 let known = || -> Result<bool, CliError> {
                     let all: Vec<Value> = client.get("/v1/environments")?;
-                    Ok(all.iter().any(|e| e.get("environmentId").and_then(Value::as_str) == Some(environment.as_str())))
+                    Ok(all.iter().any(|e| {
+                        e.get("environmentId").and_then(Value::as_str) == Some(environment.as_str())
+                    }))
                 };
                 let until = std::time::Instant::now() + TAKEN_IN;
                 while !known()? {

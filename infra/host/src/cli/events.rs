@@ -43,7 +43,8 @@ impl Events {
         let client = context.client()?;
         match self {
             Events::List { after, limit } => {
-                let logged: Vec<LoggedEvent> = client.get(&format!("/v1/events?after={after}&limit={limit}"))?;
+                let logged: Vec<LoggedEvent> =
+                    client.get(&format!("/v1/events?after={after}&limit={limit}"))?;
                 if context.json {
                     table::json(&logged)?;
                 } else {
@@ -72,7 +73,12 @@ impl Events {
                 }
                 let mut out = table::table(&["id", "queue", "since", "why"]);
                 for letter in dead {
-                    out.add_row(vec![letter.id.to_string(), letter.queue, letter.at.to_rfc3339(), letter.reason]);
+                    out.add_row(vec![
+                        letter.id.to_string(),
+                        letter.queue,
+                        letter.at.to_rfc3339(),
+                        letter.reason,
+                    ]);
                 }
                 println!("{out}");
             }

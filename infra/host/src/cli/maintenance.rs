@@ -12,8 +12,8 @@ use ports::{Ids, Secret};
 use serde_json::{Value, json};
 
 use super::client::{CliError, part};
-use crate::host::RESTORED;
 use super::{Context, exit, runs, table};
+use crate::host::RESTORED;
 
 /// Configuration values.
 #[derive(Subcommand)]
@@ -97,8 +97,13 @@ impl Recover {
         match self {
             Recover::Break { run, reason } => {
                 let run = runs::find(&client, run)?.provisioning_run_id;
-                client.post::<Value>(&format!("/v1/provisioning-runs/{run}/break"), &json!({ "reason": reason }))?;
-                println!("run {run} is broken; its environment is closed until `runtime-cloud recover clear`");
+                client.post::<Value>(
+                    &format!("/v1/provisioning-runs/{run}/break"),
+                    &json!({ "reason": reason }),
+                )?;
+                println!(
+                    "run {run} is broken; its environment is closed until `runtime-cloud recover clear`"
+                );
             }
             Recover::Clear { environment } => {
                 clear(environment, false)?;
@@ -145,7 +150,9 @@ impl Backup {
                 if store.exists() {
                     std::fs::rename(&store, &kept).map_err(CliError::failed)?;
                 }
-                for rest in ["store.sqlite-wal", "store.sqlite-shm", "restore.sqlite-wal", "restore.sqlite-shm"] {
+                for rest in
+                    ["store.sqlite-wal", "store.sqlite-shm", "restore.sqlite-wal", "restore.sqlite-shm"]
+                {
                     drop(std::fs::remove_file(folder.path().join(rest)));
                 }
                 std::fs::rename(&checked, &store).map_err(CliError::failed)?;

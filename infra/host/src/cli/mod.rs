@@ -13,8 +13,8 @@ mod up;
 
 use std::path::PathBuf;
 
-use clap::{CommandFactory, Parser, Subcommand};
 use ::events::{Principal, TenantId};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use client::{CliError, Client};
 

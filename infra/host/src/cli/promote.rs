@@ -5,8 +5,8 @@ use application::declare::Declared;
 use clap::Args;
 use embedded::RandomIds;
 use events::{
-    ApprovalId, CommitHash, ConfigRef, EnvironmentId, Program, ProjectId, PromotionApproval, PromotionApproved,
-    PromotionId, ProvisioningRunId, ReleaseId, SecretRef,
+    ApprovalId, CommitHash, ConfigRef, EnvironmentId, Program, ProjectId, PromotionApproval,
+    PromotionApproved, PromotionId, ProvisioningRunId, ReleaseId, SecretRef,
 };
 use ports::Ids;
 use serde_json::{Value, json};
@@ -38,7 +38,8 @@ pub struct ProgramArgs {
 impl ProgramArgs {
     fn repository(&self) -> Result<String, CliError> {
         let given = self.repository.clone();
-        let given = given.ok_or_else(|| CliError::new(exit::USAGE, "give the repository with --repository"))?;
+        let given =
+            given.ok_or_else(|| CliError::new(exit::USAGE, "give the repository with --repository"))?;
         // A relative path means something else to the host.
         match std::fs::canonicalize(&given) {
             Ok(path) => Ok(path.to_string_lossy().into_owned()),
@@ -51,7 +52,10 @@ impl ProgramArgs {
             .iter()
             .map(|text| match text.split_once('=') {
                 Some((key, reference)) => Ok(make(key.to_owned(), reference.to_owned())),
-                None => Err(CliError::new(exit::USAGE, format!("{text:?} is no KEY=REF; write the key, =, and the reference"))),
+                None => Err(CliError::new(
+                    exit::USAGE,
+                    format!("{text:?} is no KEY=REF; write the key, =, and the reference"),
+                )),
             })
             .collect()
     }

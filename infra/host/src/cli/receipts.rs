@@ -64,11 +64,13 @@ impl Receipts {
                         plan(&client.get(&format!("/v1/provisioning-runs/{run}/plan-receipt"))?);
                     }
                     Which::Plan => {
-                        let receipt: Value = client.get(&format!("/v1/provisioning-runs/{run}/plan-receipt"))?;
+                        let receipt: Value =
+                            client.get(&format!("/v1/provisioning-runs/{run}/plan-receipt"))?;
                         table::json(&receipt)?;
                     }
                     Which::Apply => {
-                        let receipt: Value = client.get(&format!("/v1/provisioning-runs/{run}/apply-receipt"))?;
+                        let receipt: Value =
+                            client.get(&format!("/v1/provisioning-runs/{run}/apply-receipt"))?;
                         table::json(&receipt)?;
                     }
                 }

@@ -54,8 +54,13 @@ pub fn find(client: &Client, text: &str) -> Result<RunView, CliError> {
         all.into_iter().filter(|r| r.provisioning_run_id.to_string().starts_with(text)).collect();
     match (found.pop(), found.is_empty()) {
         (Some(run), true) => Ok(run),
-        (Some(_), false) => Err(CliError::new(exit::USAGE, format!("several runs begin with {text}; give more of the id"))),
-        (None, _) => Err(CliError::new(exit::NOT_FOUND, format!("no run begins with {text}; see `runtime-cloud runs list`"))),
+        (Some(_), false) => {
+            Err(CliError::new(exit::USAGE, format!("several runs begin with {text}; give more of the id")))
+        }
+        (None, _) => Err(CliError::new(
+            exit::NOT_FOUND,
+            format!("no run begins with {text}; see `runtime-cloud runs list`"),
+        )),
     }
 }
 

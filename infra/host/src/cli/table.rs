@@ -75,7 +75,10 @@ pub fn run(run: &RunView) {
     row("plan", summary(run.plan_summary.as_ref()));
     row("environment", run.environment_id.to_string());
     row("kind", run.kind.to_string());
-    row("program", format!("{} {} @ {}", run.program.repository, run.program.path, run.program.commit.short()));
+    row(
+        "program",
+        format!("{} {} @ {}", run.program.repository, run.program.path, run.program.commit.short()),
+    );
     row("specification", format!("{} version {}", run.specification_id, run.specification_version));
     row("requested by", run.requested_by.to_string());
     if let Some(plan) = &run.plan_summary {

@@ -24,7 +24,8 @@ pub struct Up {
 pub fn log() {
     use std::io::IsTerminal;
     let filter = std::env::var_os("RUST_LOG").and_then(|f| f.into_string().ok());
-    let filter = tracing_subscriber::EnvFilter::new(filter.unwrap_or_else(|| "warn,runtime_cloud=info".to_owned()));
+    let filter =
+        tracing_subscriber::EnvFilter::new(filter.unwrap_or_else(|| "warn,runtime_cloud=info".to_owned()));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second subscriber in one process is no failure.
     drop(if std::io::stderr().is_terminal() { lines.try_init() } else { lines.json().try_init() });
@@ -71,7 +72,8 @@ impl Up {
         let runtime = runtime()?;
         let code = runtime.block_on(async {
             let tools = tool_box();
-            let host = Host::start(&context.data, self.port, Arc::clone(&tools)).await.map_err(CliError::failed)?;
+            let host =
+                Host::start(&context.data, self.port, Arc::clone(&tools)).await.map_err(CliError::failed)?;
             println!("listening on http://{} for {}", host.address, context.data.display());
             // Pulumi is got ready beside the work, not before it.
             tokio::spawn(async move {

@@ -1,7 +1,7 @@
 //! Paths that documents name, so that what they say of the code can be found there.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::{Findings, Source};
 use crate::problem::Problem;
@@ -23,8 +23,7 @@ pub(super) fn check(source: &Source, paths: &BTreeSet<&Path>, findings: &mut Fin
             }
         }
         for link in links(line) {
-            let from = source.path.parent().unwrap_or(Path::new(""));
-            if !paths.contains(from.join(link).as_path()) {
+            if !paths.contains(target(&source.path, link).as_path()) {
                 problem(link);
             }
         }
@@ -43,6 +42,21 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     paths.filter(|path| !path.is_empty() && !path.contains("://"))
 }
 
+/// The file that a link of a document means.
+fn target(document: &Path, link: &str) -> PathBuf {
+    let mut path = document.parent().map(Path::to_owned).unwrap_or_default();
+    for part in Path::new(link).components() {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +64,7 @@ mod tests {
     #[test]
     fn paths_that_are_not_there_are_told_at_their_line() {
         let text = "See `infra/a/src/b.rs` and `infra/a`,\nthen `infra/a/src/c.rs`, `tests/<name>.rs` and `cargo test`.\n\
-                    [y](y.md#part) [b](https://example.com/b) [part](#part)\n[z](z.md)\n";
+                    [y](y.md#part) [b](https://example.com/b) [part](#part)\n[c](../infra/a) [z](z.md)\n";
         let source = Source { path: "docs/x.md".into(), text: text.into() };
         let mut findings = Findings::default();
         let paths = Path::new("infra/a/src/b.rs").ancestors().chain([Path::new("docs/y.md")]).collect();

@@ -41,10 +41,13 @@ impl Recover {
         // load
         let run = self.finisher.store.need::<ProvisioningRun>(&Scoped::new(tenant, run)).await?;
         let (RunState::Applying { token, authority, since, .. }, Some(plan)) = (&run.state, &run.plan) else {
-            return Err(Fault::Never(format!("run {} is not being applied; there is nothing to break", run.id).into()));
+            return Err(Fault::Never(
+                format!("run {} is not being applied; there is nothing to break", run.id).into(),
+            ));
         };
         if let Progress::Running = self.runner.look(run.id, Phase::Apply).await? {
-            let problem = format!("run {} lives; stop it with `runtime-cloud runs cancel {}`", run.id, run.id);
+            let problem =
+                format!("run {} lives; stop it with `runtime-cloud runs cancel {}`", run.id, run.id);
             return Err(Fault::Never(problem.into()));
         }
         // decide
@@ -136,7 +139,8 @@ impl Recover {
             }
             let owner = &receipt.owner;
             let place = (owner.tenant_id.clone(), owner.environment_id.clone(), owner.specification_id);
-            let later = |(known, _): &(OutcomeRecord, ApplyReceipt)| known.completed_at < outcome.completed_at;
+            let later =
+                |(known, _): &(OutcomeRecord, ApplyReceipt)| known.completed_at < outcome.completed_at;
             if newest.get(&place).is_none_or(later) {
                 newest.insert(place, (outcome, receipt));
             }
@@ -150,7 +154,9 @@ impl Recover {
             for ((tenant, environment, specification), (outcome, receipt)) in &newest {
                 let known = slot.state_of(*specification).map(|s| &s.digest);
                 let ours = *tenant == slot.tenant && *environment == slot.environment;
-                let Some(digest) = outcome.state.as_ref().filter(|d| ours && known != Some(*d)) else { continue };
+                let Some(digest) = outcome.state.as_ref().filter(|d| ours && known != Some(*d)) else {
+                    continue;
+                };
                 let state = StateHead {
                     digest: digest.clone(),
                     run: receipt.owner.provisioning_run_id,

@@ -8,7 +8,7 @@ pub use apply_approval::ApplyApproval;
 pub use provision_baseline::ProvisionBaseline;
 pub use provision_promotion::ProvisionPromotion;
 
-use events::{EnvironmentId, Envelope, TenantId};
+use events::{Envelope, EnvironmentId, TenantId};
 
 /// The concurrency group of an inbound event: its environment as the event names it.
 pub(crate) fn environment_group(envelope: &Envelope) -> String {

@@ -64,4 +64,3 @@ impl Worker for ProvisionPromotion {
         declare(&self.store, &self.settings, wanted, cx).await
     }
 }
-

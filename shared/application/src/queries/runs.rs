@@ -123,7 +123,9 @@ fn detail(run: &ProvisioningRun, slot: Option<&EnvironmentSlot>) -> String {
             Some(0) | None => format!("approved by {}", approval.by),
             Some(ahead) => format!("approved by {}; {ahead} run(s) are before it", approval.by),
         },
-        RunState::Applying { cancel: Some(cancel), .. } => format!("{} asked it to stop: {}", cancel.by, cancel.reason),
+        RunState::Applying { cancel: Some(cancel), .. } => {
+            format!("{} asked it to stop: {}", cancel.by, cancel.reason)
+        }
         RunState::Applying { token, .. } => format!("applying under token {token}"),
         RunState::Applied => "applied".to_owned(),
         RunState::Failed(failure) => format!("{}: {}", failure.reason.code(), failure.message),
@@ -135,8 +137,14 @@ fn detail(run: &ProvisioningRun, slot: Option<&EnvironmentSlot>) -> String {
 }
 
 /// One run; None where the tenant has none of that id.
-pub async fn run(store: &Store, tenant: &TenantId, id: ProvisioningRunId) -> Result<Option<RunView>, PortError> {
-    let Some(run) = store.load::<ProvisioningRun>(&Scoped::new(tenant.clone(), id)).await? else { return Ok(None) };
+pub async fn run(
+    store: &Store,
+    tenant: &TenantId,
+    id: ProvisioningRunId,
+) -> Result<Option<RunView>, PortError> {
+    let Some(run) = store.load::<ProvisioningRun>(&Scoped::new(tenant.clone(), id)).await? else {
+        return Ok(None);
+    };
     let slot = Scoped::new(tenant.clone(), run.environment.clone());
     let slot = store.load::<EnvironmentSlot>(&slot).await?;
     Ok(Some(view(&run, slot.as_deref())))
@@ -153,6 +161,8 @@ pub async fn runs(
     let slots = store.find_all::<EnvironmentSlot>(by).await?;
     let slot = |run: &ProvisioningRun| slots.iter().find(|s| s.environment == run.environment);
     let mut views: Vec<RunView> = found.iter().map(|r| view(r, slot(r))).collect();
-    views.sort_by(|a, b| b.started_at.cmp(&a.started_at).then(a.provisioning_run_id.cmp(&b.provisioning_run_id)));
+    views.sort_by(|a, b| {
+        b.started_at.cmp(&a.started_at).then(a.provisioning_run_id.cmp(&b.provisioning_run_id))
+    });
     Ok(views)
 }

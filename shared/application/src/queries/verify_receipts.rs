@@ -32,18 +32,16 @@ pub async fn verify_receipts(
     let slot = Scoped::new(tenant.clone(), environment.clone());
     let slot = store.need::<EnvironmentSlot>(&slot).await?;
     let runs = store.find_all::<ProvisioningRun>(By::Environment(tenant, environment)).await?;
-    let mut links: Vec<ChainLink> = runs
-        .into_iter()
-        .flat_map(|r| [r.plan.map(|p| p.link), r.apply.map(|a| a.link)])
-        .flatten()
-        .collect();
+    let mut links: Vec<ChainLink> =
+        runs.into_iter().flat_map(|r| [r.plan.map(|p| p.link), r.apply.map(|a| a.link)]).flatten().collect();
     links.sort_by_key(|l| l.sequence);
     let mut report = ChainReport { environment_id: environment.clone(), verified: 0, broken: None };
     let mut previous: Option<Digest> = None;
     for link in &links {
         let expected = report.verified + 1;
         if link.sequence != expected {
-            report.broken = Some(format!("link {expected} is missing: the chain goes on with {}", link.sequence));
+            report.broken =
+                Some(format!("link {expected} is missing: the chain goes on with {}", link.sequence));
             return Ok(report);
         }
         if let Some(broken) = broken_link(receipts, tenant, environment, link, previous.as_ref()).await? {
@@ -56,9 +54,10 @@ pub async fn verify_receipts(
     let head = slot.chain.as_ref().map(|c| (c.sequence, c.digest.clone()));
     let end = previous.map(|digest| (report.verified, digest));
     if head != end {
-        let shown = |end: Option<(u64, Digest)>| end.map_or("nothing".to_owned(), |(n, d)| format!("{n}/{}", d.short()));
-        report.broken =
-            Some(format!("the chain ends at {}, but its head is {}", shown(end), shown(head)));
+        let shown = |end: Option<(u64, Digest)>| {
+            end.map_or("nothing".to_owned(), |(n, d)| format!("{n}/{}", d.short()))
+        };
+        report.broken = Some(format!("the chain ends at {}, but its head is {}", shown(end), shown(head)));
     }
     Ok(report)
 }

@@ -24,8 +24,8 @@ use crate::finish::Finisher;
 use crate::inputs::{Resolved, resolve};
 use crate::settings::Settings;
 use crate::turns;
-use crate::workers::planner::question;
 use crate::work::{Fault, Worker, or_again};
+use crate::workers::planner::question;
 
 /// The worker.
 pub struct Applier {
@@ -136,7 +136,10 @@ impl Worker for Applier {
         if may_start && let Some(moved) = self.moved(&claimed).await? {
             let failure = Failure {
                 reason: FailureReason::PlanStale,
-                message: format!("{moved}; nothing was touched: plan again with `runtime-cloud plan --rerun {}`", run.id),
+                message: format!(
+                    "{moved}; nothing was touched: plan again with `runtime-cloud plan --rerun {}`",
+                    run.id
+                ),
             };
             return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
         }
@@ -152,7 +155,9 @@ impl Worker for Applier {
             Progress::Dead { proof } => {
                 let failure = Failure {
                     reason: FailureReason::Interrupted,
-                    message: format!("its process ended without a result ({proof}); plan again to see what is left to do"),
+                    message: format!(
+                        "its process ended without a result ({proof}); plan again to see what is left to do"
+                    ),
                 };
                 self.end(&claimed, nothing(failure), ApplyResult::Failed, began, cx).await
             }
@@ -267,7 +272,8 @@ impl Applier {
     async fn inputs(
         &self,
         run: &ProvisioningRun,
-    ) -> Result<Result<(Versioned<DeploymentSpecification>, Versioned<Environment>, Resolved), String>, Fault> {
+    ) -> Result<Result<(Versioned<DeploymentSpecification>, Versioned<Environment>, Resolved), String>, Fault>
+    {
         let store = &self.finisher.store;
         let environment = store.need::<Environment>(&run.environment).await?;
         let version = SpecificationVersion {
@@ -364,7 +370,10 @@ impl Applier {
             duration_ms: outcome.duration_ms,
         };
         let now = Cx { now: completed_at, ..cx.clone() };
-        let ended = self.finisher.end(claimed.run, receipt, outcome.failure, outcome.pending_operations, &now).await?;
+        let ended = self
+            .finisher
+            .end(claimed.run, receipt, outcome.failure, outcome.pending_operations, &now)
+            .await?;
         self.runner.clean(claimed.run.id, Phase::Apply).await?;
         Ok(ApplyReport::Ended { applied: ended.applied })
     }

@@ -17,8 +17,8 @@ use ports::policy_engine::ApplyQuestion;
 use ports::receipts::{blob_key, copy_link};
 use ports::runner::{Job, Phase, PlanOutcome, PlannedChanges, Progress};
 use ports::{
-    Artifacts, Clock, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts, Runner,
-    SecretBroker, Store,
+    Artifacts, Clock, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts,
+    Runner, SecretBroker, Store,
 };
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,9 @@ impl Worker for Planner {
             return self.wait(&run, format!("the environment is closed: {}", taint.reason), cx).await;
         }
         let Some(environment) = self.store.load::<Environment>(&run.environment).await? else {
-            return self.wait(&run, "no EnvironmentCreated has arrived for its environment".to_owned(), cx).await;
+            return self
+                .wait(&run, "no EnvironmentCreated has arrived for its environment".to_owned(), cx)
+                .await;
         };
         if let Err(foreign) = environment.owned_by(&run.tenant) {
             return self.fail(&run, &slot, FailureReason::PlanFailed, foreign.to_string(), None, cx).await;
@@ -133,7 +135,8 @@ impl Worker for Planner {
         let specification = self.store.need::<DeploymentSpecification>(&version).await?;
 
         // act: everything here may happen twice
-        let inputs = resolve(&specification, &environment, &*self.config, &*self.secrets, &*self.runner).await;
+        let inputs =
+            resolve(&specification, &environment, &*self.config, &*self.secrets, &*self.runner).await;
         let inputs = match inputs {
             Ok(inputs) => inputs,
             Err(InputError::Port(e)) if e.is_temporary() && cx.attempt < PLANNER.retry.attempts() => {
@@ -182,7 +185,16 @@ impl Worker for Planner {
                 return self.fail(&run, &slot, reason, message, Some(logs), cx).await;
             }
         };
-        let receipt = self.receipt(&run, &environment, &inputs, planned, &outcome, logs.clone(), head.map(|h| h.digest), cx);
+        let receipt = self.receipt(
+            &run,
+            &environment,
+            &inputs,
+            planned,
+            &outcome,
+            logs.clone(),
+            head.map(|h| h.digest),
+            cx,
+        );
         let (mut receipt, route) = receipt.await?;
         receipt.route = route.to_string();
         receipt.started_at = began;

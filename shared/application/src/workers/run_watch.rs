@@ -62,7 +62,8 @@ impl Worker for RunWatch {
     async fn run(&self, _: WatchRuns, cx: &Cx) -> Result<Watched, Fault> {
         let mut watched = Watched::default();
         for (tenant, environment, run, seen) in self.runner.zombies().await? {
-            let Some(slot) = self.store.load::<EnvironmentSlot>(&Scoped::new(tenant, environment)).await? else {
+            let Some(slot) = self.store.load::<EnvironmentSlot>(&Scoped::new(tenant, environment)).await?
+            else {
                 continue;
             };
             let taint = SlotCommand::Taint { run, reason: seen };
@@ -107,7 +108,8 @@ impl RunWatch {
             let until = approval.as_ref().and_then(|a| a.expires_at).unwrap_or(*expires_at);
             if cx.now > until {
                 let change = run.decide(RunCommand::Expire, cx.now).map_err(Fault::refused)?;
-                let place = slot.decide(SlotCommand::Leave { run: run.id }, cx.now).map_err(Fault::refused)?;
+                let place =
+                    slot.decide(SlotCommand::Leave { run: run.id }, cx.now).map_err(Fault::refused)?;
                 let next = turns::next(&slot, place.after())?;
                 or_again(self.store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
                 return Ok(true);
