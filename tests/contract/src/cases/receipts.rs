@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::Digest;
+use domain::receipt::{ChainLink, ReceiptKind};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::{blob_key, chain_key, run_key};
 use ports::{Put, Receipts};
@@ -79,18 +80,27 @@ async fn strange_names_are_names(receipts: Subject) {
     let almost = format!("{}e", "é".repeat(127));
     let names = ["a/b", "..", ".", "%", "a%2Fb", "a b", "\"'\\", "🚀", "A", "a", &long, &almost];
     let run = ProvisioningRunId(Uuid::from_u128(1));
+    let receipt = Digest::of(b"x");
+    let link = ChainLink { epoch: 1, sequence: 1, previous: None, run, kind: ReceiptKind::Plan, receipt };
     for name in names {
         let (tenant, environment) = (TenantId::new(name).unwrap(), EnvironmentId::new(name).unwrap());
         put(&receipts, &run_key(&tenant, run, "outcome"), name.as_bytes()).await;
-        put(&receipts, &chain_key(&tenant, &environment, 1), name.as_bytes()).await;
+        put(&receipts, &chain_key(&tenant, &environment, &link), name.as_bytes()).await;
     }
     for name in names {
         let (tenant, environment) = (TenantId::new(name).unwrap(), EnvironmentId::new(name).unwrap());
-        for key in [run_key(&tenant, run, "outcome"), chain_key(&tenant, &environment, 1)] {
+        for key in [run_key(&tenant, run, "outcome"), chain_key(&tenant, &environment, &link)] {
             assert_eq!(receipts.get(&key).await.unwrap().as_deref(), Some(name.as_bytes()), "{key}");
         }
     }
     put(&receipts, &blob_key(&Digest::of(b"x")), b"x").await;
+    // A listing gives back keys that can be read, and nothing of another folder.
+    let keys = receipts.list("chains").await.unwrap();
+    assert_eq!(keys.len(), names.len(), "{keys:?}");
+    for key in keys {
+        assert!(receipts.get(&key).await.unwrap().is_some(), "{key}");
+    }
+    assert_eq!(receipts.list("nothing").await.unwrap(), Vec::<String>::new());
 }
 
 async fn a_key_that_leaves_its_place_is_refused(receipts: Subject) {
