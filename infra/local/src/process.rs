@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -146,29 +145,13 @@ pub(crate) fn spawn(launch: Launch<'_>) -> io::Result<ProcessId> {
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);
-    #[expect(unsafe_code, reason = "a new session and closed descriptors need work between fork and exec")]
-    // SAFETY: the closure only makes system calls, which is allowed after a fork, and allocates nothing.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::setsid()?;
-            shed_descriptors()
-        });
-    }
+    // Out of the run: a service outlives it.
+    process::detach(&mut command)?;
     let mut child = command.spawn()?;
     let id = stat(child.id()).map(|stat| stat.id);
     // Reaps it, so that a dead service doesn't stay as a zombie while this provider lives.
     thread::Builder::new().name("reaper".to_owned()).stack_size(64 * 1024).spawn(move || child.wait())?;
     id.ok_or_else(|| io::Error::other("the process is not in /proc"))
-}
-
-/// Marks everything above stderr to be closed by exec; closing now would lose exec's own error.
-fn shed_descriptors() -> io::Result<()> {
-    const CLOSE_ON_EXEC: libc::c_uint = 4;
-    #[expect(unsafe_code, reason = "rustix has no close_range")]
-    // SAFETY: close_range takes numbers only; with this flag it closes nothing that is in use here.
-    let result =
-        unsafe { libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, CLOSE_ON_EXEC) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn open_log(path: &Path) -> io::Result<File> {

@@ -205,8 +205,7 @@ impl HostRunner {
             deadline_unix_ms: job.deadline.timestamp_millis().unsigned_abs(),
             grace_ms: u64::try_from(self.settings.grace.as_millis()).unwrap_or(u64::MAX),
             output_limit: self.settings.output_limit,
-            // Services of the local target live on after their run, and would die with its cgroup.
-            own_cgroup: false,
+            own_cgroup: true,
         };
         let plan_file = applied.map(|a| a.plan_file.clone());
         let settings = self.settings.clone();

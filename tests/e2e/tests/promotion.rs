@@ -200,3 +200,27 @@ fn another_tenants_environment_is_not_found() {
     });
     assert_eq!(host.ok(&["--json", "events", "dead"]).json(), json!([]));
 }
+
+#[test]
+fn services_live_on_after_their_run() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(
+        "resources:
+  web: {type: 'local:index:Service', properties: {name: web, command: [sleep, '1000'], replicas: 2}}
+",
+    );
+    host.environment("dev", "development");
+    let run = host.promote("dev", &repository, &[]);
+    host.applied(&run);
+    until("what the run left to be cleaned", || !host.data().join(format!("sessions/{run}-apply-1")).exists());
+    let living = || {
+        let services = local::list(&host.data().join("local/local/dev")).unwrap();
+        services.iter().map(|s| s.living.len()).sum::<usize>()
+    };
+    assert_eq!(living(), 2);
+    // And go when the program no longer names them.
+    repository.program("");
+    host.applied(&host.promote("dev", &repository, &[]));
+    assert_eq!(living(), 0);
+}
