@@ -8,31 +8,12 @@
 )]
 #![expect(clippy::indexing_slicing, reason = "a case that indexes wrongly fails, which is what it is for")]
 
+mod case;
 pub mod cases;
 pub mod faults;
 mod hand_clock;
 mod sample;
 
+pub use case::Case;
 pub use hand_clock::{CountedIds, HandClock};
 pub use sample::Sample;
-
-use futures::future::BoxFuture;
-
-/// One case: its name, and what it does with a fresh subject.
-pub struct Case<S> {
-    /// Its name.
-    pub name: &'static str,
-    /// Does it; panics where the subject fails it.
-    pub run: fn(S) -> BoxFuture<'static, ()>,
-}
-
-/// A table of cases, each named after its function.
-macro_rules! table {
-    ($(#[$doc:meta])* $subject:ty: $($name:ident),* $(,)?) => {
-        $(#[$doc])*
-        pub fn table() -> Vec<$crate::Case<$subject>> {
-            vec![$($crate::Case { name: stringify!($name), run: |subject| Box::pin($name(subject)) }),*]
-        }
-    };
-}
-pub(crate) use table;

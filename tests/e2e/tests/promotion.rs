@@ -213,7 +213,9 @@ fn services_live_on_after_their_run() {
     host.environment("dev", "development");
     let run = host.promote("dev", &repository, &[]);
     host.applied(&run);
-    until("what the run left to be cleaned", || !host.data().join(format!("sessions/{run}-apply-1")).exists());
+    until("what the run left to be cleaned", || {
+        !host.data().join(format!("sessions/{run}-apply-1")).exists()
+    });
     let living = || {
         let services = local::list(&host.data().join("local/local/dev")).unwrap();
         services.iter().map(|s| s.living.len()).sum::<usize>()

@@ -35,7 +35,7 @@ impl Worker for ProvisionBaseline {
         input.data.get("environmentId").and_then(|v| v.as_str()).unwrap_or(&input.id).to_owned()
     }
     fn group(input: &Envelope) -> String {
-        super::environment_group(input)
+        super::group::environment_group(input)
     }
 
     async fn run(&self, input: Envelope, cx: &Cx) -> Result<Option<Declared>, Fault> {

@@ -30,7 +30,7 @@ impl Worker for ProvisionPromotion {
         input.data.get("promotionId").and_then(|v| v.as_str()).unwrap_or(&input.id).to_owned()
     }
     fn group(input: &Envelope) -> String {
-        super::environment_group(input)
+        super::group::environment_group(input)
     }
 
     async fn run(&self, input: Envelope, cx: &Cx) -> Result<Declared, Fault> {

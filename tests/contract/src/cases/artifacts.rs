@@ -17,7 +17,7 @@ pub struct Subject {
     pub tamper: Tamper,
 }
 
-crate::table! {
+crate::case::table! {
     /// Each with fresh artifacts.
     Subject:
     bytes_are_read_back_by_their_digest,

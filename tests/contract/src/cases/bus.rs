@@ -21,7 +21,7 @@ pub struct Subject {
     pub arrived: Arc<dyn Fn() -> BoxFuture<'static, Vec<Envelope>> + Send + Sync>,
 }
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh bus.
     Subject:
     an_event_arrives_as_it_was_sent,

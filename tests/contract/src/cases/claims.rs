@@ -7,7 +7,7 @@ use ports::commit::{Committed, Conflict, Op};
 use super::Database;
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     a_claimed_name_is_refused_until_its_time,

@@ -14,7 +14,7 @@ pub struct Subject {
     pub ids: Arc<dyn Ids>,
 }
 
-crate::table! {
+crate::case::table! {
     /// Each with the machine's own.
     Subject:
     time_is_later_than_this_was_written,

@@ -9,7 +9,7 @@ use ports::commit::Conflict;
 use super::Database;
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     a_new_row_is_read_back,

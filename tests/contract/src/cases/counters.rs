@@ -8,7 +8,7 @@ use ports::rows::CounterRead;
 use super::Database;
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     what_is_free_is_taken_and_given_back,

@@ -10,7 +10,7 @@ use super::Database;
 use crate::faults::{Fault, Faults, FaultyRows};
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     a_crash_before_a_write_leaves_nothing,

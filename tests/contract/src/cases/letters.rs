@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Database;
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     an_event_has_the_id_of_its_carrier_version_and_index,

@@ -8,7 +8,7 @@ use ports::commit::{CommitError, MAX_BYTES, MAX_ITEM, MAX_OPS, Op};
 use super::Database;
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     ninety_operations_are_taken,

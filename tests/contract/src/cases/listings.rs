@@ -10,7 +10,7 @@ use ports::{By, Commit, Page};
 use super::{Database, until};
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     a_tenant_finds_its_own_page_by_page,

@@ -12,7 +12,7 @@ use super::Database;
 use crate::faults::{Fault, Faults, FaultyRows};
 use crate::sample::Sample;
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh database.
     Database:
     a_write_whose_answer_is_lost_is_written_once,

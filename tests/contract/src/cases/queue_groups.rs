@@ -19,7 +19,7 @@ pub struct Subject {
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh queue.
     Subject:
     a_message_comes_as_it_was_sent,

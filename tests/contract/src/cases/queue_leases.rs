@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::queue_groups::{MINUTE, Subject, message};
 
-crate::table! {
+crate::case::table! {
     /// Each with a fresh queue.
     Subject:
     a_lease_that_ran_out_is_delivered_again,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// Fresh receipts.
 pub type Subject = Arc<dyn Receipts>;
 
-crate::table! {
+crate::case::table! {
     /// Each with fresh receipts.
     Subject:
     the_first_bytes_stand,

@@ -18,7 +18,7 @@ pub struct Subject {
     pub set: Set,
 }
 
-crate::table! {
+crate::case::table! {
     /// Each with fresh secrets.
     Subject:
     a_reference_that_names_nothing_is_none,

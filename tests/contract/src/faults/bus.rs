@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use events::Envelope;
 use ports::{Bus, PortError};
 
-use super::{Faults, under};
+use super::schedule::{Faults, under};
 
 /// A bus that fails when it publishes.
 pub struct FaultyBus {

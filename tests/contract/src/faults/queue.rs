@@ -8,7 +8,7 @@ use ports::queue::{DeadLetter, Delivery, Message};
 use ports::{PortError, Queue};
 use uuid::Uuid;
 
-use super::{Faults, under};
+use super::schedule::{Faults, under};
 
 /// A queue that fails at every call that changes it.
 pub struct FaultyQueue {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ports::{PortError, Put, Receipts};
 
-use super::{Faults, under};
+use super::schedule::{Faults, under};
 
 /// Receipts that fail when they are written.
 pub struct FaultyReceipts {

@@ -9,7 +9,7 @@ use ports::rows::{By, CounterRead, Listing, Page, RowRead, Rows};
 use ports::{PortError, rows};
 use uuid::Uuid;
 
-use super::{Fault, Faults, crashed, delayed, lost, throttled};
+use super::schedule::{Fault, Faults, crashed, delayed, lost, throttled};
 
 /// A database that fails when it writes.
 pub struct FaultyRows {
