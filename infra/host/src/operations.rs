@@ -43,9 +43,9 @@ impl HostOperations {
         backup(&self.backup, &self.data.join("backups"), &name, self.backups_kept).await
     }
 
-    async fn invariants(&self) -> Result<Vec<String>, PortError> {
-        let runs = self.store.find_all::<ProvisioningRun>(By::All).await?;
-        let slots = self.store.find_all::<EnvironmentSlot>(By::All).await?;
+    async fn invariants(&self, tenant: &TenantId) -> Result<Vec<String>, PortError> {
+        let runs = self.store.find_all::<ProvisioningRun>(By::Tenant(tenant)).await?;
+        let slots = self.store.find_all::<EnvironmentSlot>(By::Tenant(tenant)).await?;
         let mut broken: Vec<String> = runs.iter().flat_map(invariants::of_run).collect();
         broken.extend(slots.iter().flat_map(invariants::of_slot));
         Ok(broken)
@@ -67,11 +67,11 @@ impl Operations for HostOperations {
         self.make_backup().await
     }
 
-    async fn doctor(&self) -> Vec<Check> {
+    async fn doctor(&self, tenant: &TenantId) -> Vec<Check> {
         let tools = self.tools.get().await;
         let tools =
             tools.map(|t| format!("Pulumi {} at {}", t.version, t.pulumi.display())).map_err(|e| e.chain());
-        let broken = match self.invariants().await {
+        let broken = match self.invariants(tenant).await {
             Ok(broken) if broken.is_empty() => Ok("every run and slot keeps its invariants".to_owned()),
             Ok(broken) => Err(broken.join("; ")),
             Err(e) => Err(e.chain()),
@@ -81,7 +81,7 @@ impl Operations for HostOperations {
             Ok(dead) => Err(format!("{} dead letter(s): `runtime-cloud events dead`", dead.len())),
             Err(e) => Err(e.chain()),
         };
-        let closed = match self.store.find_all::<EnvironmentSlot>(By::All).await {
+        let closed = match self.store.find_all::<EnvironmentSlot>(By::Tenant(tenant)).await {
             Ok(slots) => {
                 let closed: Vec<String> =
                     slots.iter().filter(|s| s.tainted.is_some()).map(|s| s.environment.to_string()).collect();

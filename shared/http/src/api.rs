@@ -83,8 +83,8 @@ pub trait Operations: Send + Sync {
     ) -> Result<i64, PortError>;
     /// Makes a backup; its file.
     async fn backup(&self) -> Result<String, PortError>;
-    /// Whether the host is in order: a line per check.
-    async fn doctor(&self) -> Vec<Check>;
+    /// Whether the host is in order, as far as it is a tenant's business: a line per check.
+    async fn doctor(&self, tenant: &::events::TenantId) -> Vec<Check>;
 }
 
 /// One check of the doctor.

@@ -67,6 +67,6 @@ pub(crate) async fn backup(State(api): State<Shared>, _caller: Caller) -> Result
 }
 
 /// Looks at everything.
-pub(crate) async fn doctor(State(api): State<Shared>, _caller: Caller) -> Result<Json<Vec<Check>>, Problem> {
-    Ok(Json(api.operations.doctor().await))
+pub(crate) async fn doctor(State(api): State<Shared>, caller: Caller) -> Result<Json<Vec<Check>>, Problem> {
+    Ok(Json(api.operations.doctor(&caller.tenant).await))
 }
