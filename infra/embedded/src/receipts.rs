@@ -21,7 +21,8 @@ impl DiskReceipts {
     fn path(&self, key: &str) -> Result<PathBuf, PortError> {
         // A dot stands only in a name that was shortened, which a listing gives back.
         let plain = |p: &str| {
-            p.bytes().any(|b| b != b'.')
+            !p.is_empty()
+                && !p.starts_with('.')
                 && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'%' | b'.'))
         };
         if !key.split('/').all(plain) {

@@ -352,3 +352,33 @@ fn a_zombie_that_writes_after_its_runs_end_closes_the_environment() {
     host.ok(&["recover", "clear", "dev"]);
     host.applied(&next);
 }
+
+#[test]
+fn a_run_that_nothing_proves_dead_stays_locked_until_a_person_breaks_it() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(&SLOW.replace("timeoutSeconds: 4", "timeoutSeconds: 60"));
+    host.environment("dev", "development");
+    let run = host.promote("dev", &repository, &[]);
+    host.state(&run, &["Applying"]);
+    until("the service's creation to be in flight", || {
+        host.files().iter().any(|f| f.ends_with("record.json") && f.to_string_lossy().contains("slow"))
+    });
+    // A run that lives is not broken: it is cancelled.
+    let refused = host.cli(&["recover", "break", &run, "--reason", "impatience"]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    // Its Pulumi freezes, as in a machine that is put to sleep, and its supervisor dies: silence, but no proof.
+    let pulumi = poll("Pulumi", || host.processes(&format!("{run}-apply-1/plan.json")).first().copied());
+    kill_process(Pid::from_raw(pulumi).unwrap(), Signal::STOP).unwrap();
+    kill(poll("the supervisor", || host.processes(&format!("sessions/{run}-apply-1")).first().copied()));
+    poll("the run to be broken by a person", || {
+        let answer = host.cli(&["recover", "break", &run, "--reason", "its machine was seen to burn"]);
+        assert!(answer.code == 0 || host.run(&run)["completedAt"].is_null(), "{answer:?} {}", host.run(&run));
+        (answer.code == 0).then_some(())
+    });
+    let end = host.failed(&run, "interrupted");
+    assert!(end["detail"].as_str().unwrap().contains("seen to burn"), "{end}");
+    let all = host.ok(&["--json", "environments", "list"]).json();
+    assert!(all[0]["closed"].is_string(), "{all}");
+    host.verified("dev");
+}
