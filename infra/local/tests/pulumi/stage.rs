@@ -252,8 +252,14 @@ pub fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+/// Below the ports that the system hands out by itself, so that nobody takes it, or the one behind it, meanwhile.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
+    let own = u16::try_from(std::process::id() % 400).unwrap() * 50;
+    let free = |port: &u16| [*port, port + 1].iter().all(|p| TcpListener::bind(("127.0.0.1", *p)).is_ok());
+    std::iter::repeat_with(|| 10_000 + own + NEXT.fetch_add(2, std::sync::atomic::Ordering::Relaxed))
+        .find(free)
+        .unwrap()
 }
 
 /// The command of a service that answers HTTP on SAMPLE_PORT.
