@@ -10,7 +10,8 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{oneshot, watch};
 
 /// The versioned migrations, in their order.
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_living.sql")];
 
 /// How many writes share one commit at most.
 const GROUP: usize = 64;
@@ -72,6 +73,15 @@ type Job = Box<dyn FnOnce(Option<&Connection>) -> After + Send>;
 /// What a job does once the commit's fate is known.
 type After = Box<dyn FnOnce(Result<(), &Fate>) + Send>;
 
+/// When a write has to be on the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    /// Before its answer.
+    Now,
+    /// With the next write that is: losing it to a power cut only makes something happen again.
+    Soon,
+}
+
 struct Fate {
     unknown: bool,
     text: String,
@@ -85,7 +95,7 @@ pub struct Database {
 
 struct Inner {
     path: PathBuf,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<(Durable, Job)>,
     readers: Mutex<Vec<Connection>>,
     wrote: watch::Sender<u64>,
     failed: watch::Sender<Option<String>>,
@@ -141,6 +151,23 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, WriteFault> {
+        self.write_as(Durable::Now, work).await
+    }
+
+    /// Runs a write that a power cut may undo, as long as nothing durable came after it: what is received, settled or
+    /// sent then comes again, as any message can. It saves a sync of the disk.
+    pub(crate) async fn write_soon<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, WriteFault> {
+        self.write_as(Durable::Soon, work).await
+    }
+
+    async fn write_as<T: Send + 'static>(
+        &self,
+        durable: Durable,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, WriteFault> {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             let result = connection.map(|connection| savepoint(connection, work));
@@ -166,7 +193,7 @@ impl Database {
             })
         });
         let gone = || PortError::unavailable("the store", "its writer has stopped");
-        self.inner.jobs.send(job).map_err(|_| WriteFault::NotApplied(gone()))?;
+        self.inner.jobs.send((durable, job)).map_err(|_| WriteFault::NotApplied(gone()))?;
         answered.await.unwrap_or_else(|_| Err(WriteFault::Unknown(gone())))
     }
 
@@ -251,7 +278,7 @@ fn savepoint<T>(
 
 fn write_loop(
     connection: &Connection,
-    queue: &mpsc::Receiver<Job>,
+    queue: &mpsc::Receiver<(Durable, Job)>,
     wrote: &watch::Sender<u64>,
     failed: &watch::Sender<Option<String>>,
 ) {
@@ -264,19 +291,25 @@ fn write_loop(
             }
         }
         let mut afters: Vec<After> = Vec::with_capacity(jobs.len());
-        let fate = match connection.execute_batch("BEGIN IMMEDIATE") {
+        // In WAL mode a commit under FULL syncs all that was written before it, too.
+        let begin = if jobs.iter().any(|(durable, _)| *durable == Durable::Now) {
+            "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"
+        } else {
+            "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
+        };
+        let fate = match connection.execute_batch(begin) {
             Err(e) => {
                 // Nothing ran; each is told so.
                 tracing::error!(error = %e, "the store can't begin a transaction");
                 let fate = Fate { unknown: false, text: e.to_string() };
-                for job in jobs {
+                for (_, job) in jobs {
                     job(None)(Err(&fate));
                 }
                 continue;
             }
             Ok(()) => {
                 let mut open = Some(connection);
-                for job in jobs {
+                for (_, job) in jobs {
                     afters.push(job(open));
                     // Some errors, a full disk among them, undo the whole transaction: outside of one the next job
                     // would be committed alone.

@@ -48,7 +48,8 @@ impl Letters for EmbeddedLetters {
 
     async fn sent(&self, ids: &[Uuid]) -> Result<(), PortError> {
         let ids = ids.to_vec();
-        let write = self.0.write(move |c| {
+        // A power cut may forget it: the letter leaves again, under the same id.
+        let write = self.0.write_soon(move |c| {
             let mut statement = c.prepare_cached("DELETE FROM Letters WHERE id = ?1")?;
             for id in ids {
                 statement.execute([id.to_string()])?;

@@ -66,10 +66,11 @@ impl EmbeddedQueue {
         Ok(())
     }
 
-    /// Forgets settled messages that are older than `kept`.
+    /// Forgets settled messages that are older than `kept`, and claims whose time is over.
     pub async fn forget(&self, kept: TimeDelta) -> Result<usize, PortError> {
         let before = millis(self.clock.now() - kept);
         let write = self.database.write(move |c| {
+            c.execute("DELETE FROM Claims WHERE until < ?1", [before])?;
             c.execute("DELETE FROM Messages WHERE state = 'done' AND settled_at < ?1", [before])
         });
         Ok(write.await?)
@@ -94,7 +95,7 @@ impl EmbeddedQueue {
                      lease = CASE WHEN ?4 IS NULL THEN NULL ELSE lease END,
                      visible_at = coalesce(?5, visible_at), failures = failures + ?6, reason = ?7, settled_at = ?8
                    WHERE id = ?1 AND lease = ?2 AND state = 'ready'";
-        let write = self.database.write(move |c| {
+        let work = move |c: &Connection| {
             c.prepare_cached(sql)?.execute(params![
                 id,
                 lease,
@@ -105,8 +106,14 @@ impl EmbeddedQueue {
                 to.reason,
                 to.settled_at
             ])
-        });
-        Ok(write.await? == 1)
+        };
+        // What a power cut may forget comes again; that it failed, or is dead, may not be forgotten.
+        let changed = if to.failed || to.state == "dead" {
+            self.database.write(work).await?
+        } else {
+            self.database.write_soon(work).await?
+        };
+        Ok(changed == 1)
     }
 }
 
@@ -146,7 +153,8 @@ impl Queue for EmbeddedQueue {
             return Ok(None);
         }
         let until = after(now, lease);
-        let write = self.database.write(move |c| {
+        // A power cut may forget that it was received: then it is received again.
+        let write = self.database.write_soon(move |c| {
             let Some((seq, mut delivery)) = first(c, &queue, now)? else { return Ok(None) };
             let sql = "UPDATE Messages SET lease = ?2, lease_until = ?3, deliveries = deliveries + 1 WHERE seq = ?1";
             c.prepare_cached(sql)?.execute(params![seq, name.to_string(), until])?;

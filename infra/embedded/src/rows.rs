@@ -51,6 +51,11 @@ impl Rows for SqliteRows {
             By::Environment(tenant, environment) => {
                 ("tenant = ?3 AND environment = ?4", Some(tenant.to_string()), Some(environment.to_string()))
             }
+            By::Living(tenant, environment) => (
+                "tenant = ?3 AND environment = ?4 AND due IS NOT NULL",
+                Some(tenant.to_string()),
+                Some(environment.to_string()),
+            ),
             By::Due(now) => {
                 ("due <= CAST(?3 AS INTEGER) AND ?4 IS NULL", Some(millis(now).to_string()), None)
             }

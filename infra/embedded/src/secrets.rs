@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::aggregate::encode;
@@ -15,13 +16,20 @@ use hmac::{Hmac, Mac};
 use ports::secret_broker::{SecretBroker, SecretValue};
 use ports::{Ids, PortError, Secret};
 use sha2::Sha256;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
 
 use crate::disk;
 
 /// A command that answers `get`: on its standard input `tenant=…` and `ref=…`, on its output `value=…` and, if it
 /// knows one, `version=…`. No output: it has no such secret.
 #[derive(Debug, Clone)]
-pub struct SecretCommand(pub PathBuf);
+pub struct SecretCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// How long it may take; then it is ended, and may be asked again.
+    pub limit: Duration,
+}
 
 /// The broker.
 #[derive(Clone)]
@@ -82,32 +90,39 @@ impl FileSecrets {
     }
 
     fn read(&self, tenant: &TenantId, reference: &str) -> io::Result<Option<SecretValue>> {
-        if let Some(value) = read_private(&self.path(tenant, reference))? {
-            return Ok(Some(SecretValue { version: self.version(&value)?, value: Secret::new(value) }));
-        }
-        match &self.command {
-            None => Ok(None),
-            Some(command) => self.ask(command, tenant, reference),
-        }
+        let Some(value) = read_private(&self.path(tenant, reference))? else { return Ok(None) };
+        Ok(Some(SecretValue { version: self.version(&value)?, value: Secret::new(value) }))
     }
 
-    fn ask(
+    async fn ask(
         &self,
         command: &SecretCommand,
         tenant: &TenantId,
         reference: &str,
     ) -> io::Result<Option<SecretValue>> {
-        let mut child = Command::new(&command.0)
+        let mut child = Command::new(&command.program)
             .arg("get")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
+            .kill_on_drop(true)
             .spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A helper that doesn't read its input closes it; its answer counts.
-            drop(stdin.write_all(format!("tenant={tenant}\nref={reference}\n\n").as_bytes()));
-        }
-        let output = child.wait_with_output()?;
+        let answer = async move {
+            if let Some(mut stdin) = child.stdin.take() {
+                // A helper that doesn't read its input closes it; its answer counts.
+                drop(stdin.write_all(format!("tenant={tenant}\nref={reference}\n\n").as_bytes()).await);
+            }
+            child.wait_with_output().await
+        };
+        let late = |_| {
+            let problem = format!(
+                "the secret command {} gave no answer within {} s and was ended; see why it hangs",
+                command.program.display(),
+                command.limit.as_secs_f32()
+            );
+            io::Error::new(io::ErrorKind::TimedOut, problem)
+        };
+        let output = tokio::time::timeout(command.limit, answer).await.map_err(late)??;
         if !output.status.success() {
             return Err(io::Error::other(format!("the secret command ended with {}", output.status)));
         }
@@ -169,8 +184,13 @@ impl SecretBroker for FileSecrets {
             return Err(PortError::broken(what, "remove it"));
         }
         let (this, tenant, reference) = (self.clone(), tenant.clone(), reference.to_owned());
-        let read = tokio::task::spawn_blocking(move || this.read(&tenant, &reference));
-        read.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?.map_err(fault)
+        let (owner, wanted) = (tenant.clone(), reference.clone());
+        let read = tokio::task::spawn_blocking(move || this.read(&owner, &wanted));
+        let found = read.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?.map_err(fault)?;
+        match (&found, &self.command) {
+            (None, Some(command)) => self.ask(command, &tenant, &reference).await.map_err(fault),
+            (Some(_), _) | (None, None) => Ok(found),
+        }
     }
 
     async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError> {

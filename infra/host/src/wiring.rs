@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use application::commands::{CancelProvisioning, PlanProvisioning, Recover};
 use application::finish::Finisher;
@@ -45,6 +46,9 @@ pub struct Wired {
     pub settings: Arc<Settings>,
     pub clock: Arc<dyn Clock>,
 }
+
+/// How long the command that gives secrets may take.
+const SECRET_COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
 /// Targets that this host can ask.
 struct HostTargets;
@@ -114,7 +118,10 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
     let config = EmbeddedConfig { database: database.clone(), clock: Arc::clone(&clock) };
     let secrets = Arc::new(FileSecrets {
         folder: data.join("secrets"),
-        command: host.secret_command.clone().map(SecretCommand),
+        command: host
+            .secret_command
+            .clone()
+            .map(|program| SecretCommand { program, limit: SECRET_COMMAND_LIMIT }),
         ids: Arc::clone(&ids),
     });
     let policy =

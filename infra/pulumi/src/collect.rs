@@ -10,9 +10,11 @@ use process::{EndedBy, Exit, Status};
 
 use crate::checkpoint::Checkpoint;
 use crate::engine_events;
-use crate::preview::{self, tidy};
+use crate::preview::{self, short, tidy};
 use crate::redact::Redactor;
+use crate::refresh;
 use crate::runner::About;
+use crate::steps::REFRESH;
 use crate::workspace::Workspace;
 
 /// How a session ended.
@@ -135,7 +137,14 @@ pub(crate) fn plan(
     for step in preview.iter().flat_map(|p| &p.steps) {
         text.push_str(&format!("{} {}\n", step.op, step.urn));
     }
+    let refresh = refresh::check(
+        exit,
+        &output(session, REFRESH, "stdout"),
+        &said(&output(session, REFRESH, "stderr")),
+        redactor,
+    );
     let result = planned(workspace, about, exit, preview, &text)
+        .map(|plan| PlannedChanges { refresh, ..plan })
         .map_err(|(reason, message)| Failure { reason, message: redactor.text(&message) });
     PlanOutcome { result, log: log(text, redactor), duration_ms: duration(exit) }
 }
@@ -147,11 +156,13 @@ fn planned(
     preview: Option<preview::Preview>,
     text: &str,
 ) -> Result<PlannedChanges, (FailureReason, String)> {
-    if let Some(stopped) = stopped(exit) {
+    // A look at what is there that took too long fails no plan.
+    let looked = matches!(&exit.ended_by, EndedBy::StepFailed { name } if name == REFRESH);
+    if !looked && let Some(stopped) = stopped(exit) {
         return Err(stopped);
     }
     let failed = |message: String| (FailureReason::PlanFailed, message);
-    if exit.ended_by != EndedBy::Completed {
+    if !looked && exit.ended_by != EndedBy::Completed {
         let errors = preview.as_ref().map(preview::Preview::errors).unwrap_or_default();
         let mut lines: Vec<String> = errors
             .into_iter()
@@ -176,16 +187,8 @@ fn planned(
         steps: steps.steps,
         steps_digest: steps.digest,
         unchanged: steps.unchanged,
+        refresh: None,
     })
-}
-
-/// A message that fits an event.
-fn short(message: &str) -> String {
-    let mut end = message.len().min(2000);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    message.get(..end).unwrap_or_default().to_owned()
 }
 
 /// The outcome of an apply's session.

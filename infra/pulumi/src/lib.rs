@@ -7,13 +7,17 @@ mod preview;
 mod program_check;
 mod project;
 mod redact;
+mod refresh;
 mod runner;
 mod stack;
+mod steps;
+mod toolbox;
 pub mod tools;
 mod workspace;
 
 pub use program_check::{ProgramRefusal, check_program};
 pub use project::{Project, ProjectError};
 pub use redact::Redactor;
-pub use runner::{HostRunner, HostRunnerSettings, ToolBox};
+pub use runner::{HostRunner, HostRunnerSettings};
 pub use stack::stack_name;
+pub use toolbox::ToolBox;

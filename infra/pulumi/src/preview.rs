@@ -142,6 +142,15 @@ fn stable(state: &Value) -> Value {
     }
 }
 
+/// A message that fits an event.
+pub(crate) fn short(message: &str) -> String {
+    let mut end = message.len().min(2000);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default().to_owned()
+}
+
 /// A message without colours and without its prefix.
 pub(crate) fn tidy(message: &str) -> String {
     let mut out = String::with_capacity(message.len());

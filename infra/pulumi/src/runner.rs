@@ -13,51 +13,17 @@ use domain::provisioning_run::{Failure, FailureReason};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
 use ports::{PortError, ProgramSource, Runner};
-use process::{Life, SecretFile, Secrets, Stdin, Step};
+use process::{Life, Step};
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
 
 use crate::checkpoint::Checkpoint;
 use crate::collect;
 use crate::program_check::check_program;
-use crate::project::Project;
 use crate::stack::{config_file, stack_name};
-use crate::tools::{self, Tools, ToolsSettings};
+use crate::steps::Steps;
+use crate::toolbox::ToolBox;
+use crate::tools::{self, Tools};
 use crate::workspace::{self, Workspace};
-
-/// Pulumi, once it is there.
-pub struct ToolBox {
-    settings: ToolsSettings,
-    progress: Box<dyn Fn(tools::Progress) + Send + Sync>,
-    found: OnceCell<Arc<Tools>>,
-}
-
-impl ToolBox {
-    /// Looks for Pulumi when it is first needed; `progress` is told of a download or a build.
-    pub fn new(
-        settings: ToolsSettings,
-        progress: impl Fn(tools::Progress) + Send + Sync + 'static,
-    ) -> Arc<ToolBox> {
-        Arc::new(ToolBox { settings, progress: Box::new(progress), found: OnceCell::new() })
-    }
-
-    /// Finds, fetches or builds it.
-    pub async fn get(self: &Arc<Self>) -> Result<Arc<Tools>, PortError> {
-        let this = Arc::clone(self);
-        let find = || async move {
-            let found =
-                tokio::task::spawn_blocking(move || tools::find_or_get(&this.settings, &*this.progress));
-            match found.await {
-                Ok(Ok(tools)) => Ok(Arc::new(tools)),
-                Ok(Err(e)) => {
-                    Err(PortError::broken_by("Pulumi is not to be had", ports::error::chain(&e), e))
-                }
-                Err(e) => Err(PortError::unavailable("Pulumi", e)),
-            }
-        };
-        self.found.get_or_try_init(find).await.cloned()
-    }
-}
 
 /// Where a host's runs work, and their limits.
 #[derive(Debug, Clone)]
@@ -253,7 +219,6 @@ impl HostRunner {
             ("PULUMI_BACKEND_URL", format!("file://{}", text(&workspace.backend()))),
             ("PULUMI_SKIP_UPDATE_CHECK", "true".to_owned()),
             ("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true".to_owned()),
-            ("PULUMI_SKIP_CONFIRMATIONS", "true".to_owned()),
             ("PULUMI_SELF_MANAGED_STATE_NO_LEGACY_WARNING", "true".to_owned()),
             ("RUNTIME_CLOUD_LOCAL_ROOT", text(local_root)),
         ] {
@@ -284,68 +249,6 @@ fn later(error: PortError) -> NotStarted {
     }
     let message = error.chain();
     NotStarted::Never(Failure { reason: FailureReason::PlanFailed, message })
-}
-
-/// The programs of a session.
-struct Steps<'a> {
-    workspace: &'a Workspace,
-    program: &'a Path,
-    stack: &'a str,
-}
-
-const PASSPHRASE: &str = "passphrase";
-
-impl Steps<'_> {
-    fn step(&self, name: &str, tools: &Tools, args: &[&str]) -> Step {
-        let text = |p: &Path| p.to_string_lossy().into_owned();
-        let mut argv = vec![text(&tools.pulumi), "-C".to_owned(), text(self.program)];
-        argv.extend(["--non-interactive", "--color", "never"].map(str::to_owned));
-        argv.extend(args.iter().map(|a| (*a).to_owned()));
-        argv.extend(["--stack", self.stack, "--config-file"].map(str::to_owned));
-        argv.push(text(&self.workspace.config()));
-        let mut step = Step::new(name, argv, self.program, u64::MAX / 4);
-        let once = SecretFile::Once(PASSPHRASE.to_owned());
-        step.secret_files.insert("PULUMI_CONFIG_PASSPHRASE_FILE".to_owned(), once);
-        step
-    }
-
-    fn plan(&self, tools: &Tools, job: &Job, project: &Project, new: bool) -> (Vec<Step>, Secrets) {
-        let mut secrets = Secrets::new();
-        secrets.insert(PASSPHRASE, job.passphrase.reveal());
-        let mut steps = vec![];
-        let mut set = |place: usize, key: &str, value: &str| {
-            let name = format!("secret-{place}");
-            secrets.insert(name.clone(), value);
-            let mut step = self.step(&name, tools, &["config", "set", "--secret", key]);
-            step.stdin = Stdin::Secret(name);
-            // The salt is made with the first secret, which asks for the passphrase twice; no program runs there.
-            if new && place == 0 {
-                let again = SecretFile::Rereadable(PASSPHRASE.to_owned());
-                step.secret_files.insert("PULUMI_CONFIG_PASSPHRASE_FILE".to_owned(), again);
-            }
-            steps.push(step);
-        };
-        for (place, (key, value)) in job.secrets.iter().enumerate() {
-            set(place, &project.full_key(key), &project.as_declared(key, value.reveal()));
-        }
-        if new && job.secrets.is_empty() {
-            set(0, "runtimecloud:salt", "salt");
-            steps.push(self.step("salt", tools, &["config", "rm", "runtimecloud:salt"]));
-        }
-        let plan = self.workspace.plan().to_string_lossy().into_owned();
-        let save = format!("--save-plan={plan}");
-        steps.push(self.step("preview", tools, &["preview", "--json", "--refresh=false", &save]));
-        (steps, secrets)
-    }
-
-    fn apply(&self, tools: &Tools, job: &Job) -> (Vec<Step>, Secrets) {
-        let mut secrets = Secrets::new();
-        secrets.insert(PASSPHRASE, job.passphrase.reveal());
-        let plan = format!("--plan={}", self.workspace.plan().to_string_lossy());
-        // Never --skip-preview: a violation of the plan must be found before anything is changed.
-        let up = self.step("up", tools, &["up", "--yes", "--json", "--refresh=false", &plan]);
-        (vec![up], secrets)
-    }
 }
 
 #[async_trait]

@@ -90,7 +90,7 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
     let mut run = new_run(&wanted, version, cx.now + settings.watch_again, cx.now);
     let opened = match &slot {
         None => EnvironmentSlot::open(tenant.clone(), environment.clone()),
-        Some(slot) => slot.decide(SlotCommand::Leave { run: id }, cx.now).map_err(Fault::refused)?,
+        Some(slot) => slot.begin(),
     };
     let before = opened.after().clone();
     let mut place = opened;
@@ -142,7 +142,7 @@ async fn waiting(
     specification: events::SpecificationId,
 ) -> Result<Vec<Versioned<ProvisioningRun>>, Fault> {
     let RunSource::Promotion { approval: mine, .. } = &wanted.source else { return Ok(vec![]) };
-    let by = By::Environment(&wanted.declaration.tenant, &wanted.declaration.environment);
+    let by = By::Living(&wanted.declaration.tenant, &wanted.declaration.environment);
     let mut out = vec![];
     for hint in store.find_all::<ProvisioningRun>(by).await? {
         let same = hint.specification == specification && hint.id != wanted.run;

@@ -1,10 +1,13 @@
 //! Whose turn it is in an environment, and the message that says so.
 
+use domain::aggregate::{Change, Versioned};
+use domain::environment_slot::SlotCommand;
 use domain::{EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::commit::Destination;
+use ports::{Commit, Cx, Store};
 
-use crate::work::{Fault, to};
+use crate::work::{Fault, or_again, to};
 use crate::workers::{Applier, ApplyRun, PlanRun, Planner};
 
 /// The concurrency group of an environment.
@@ -24,6 +27,31 @@ pub fn next(before: &EnvironmentSlot, slot: &EnvironmentSlot) -> Result<Option<D
         return Ok(None);
     }
     wake(&slot.tenant, &slot.environment, head.run, head.approved).map(Some)
+}
+
+/// Commits what became of a run together with its environment's slot; the message for whose turn it is now leaves
+/// with them.
+pub async fn commit(
+    store: &Store,
+    run: Change<ProvisioningRun>,
+    before: &EnvironmentSlot,
+    slot: Change<EnvironmentSlot>,
+    cx: &Cx,
+) -> Result<(), Fault> {
+    let next = next(before, slot.after())?;
+    or_again(store.commit(Commit::of(run, cx).and(slot).queue_maybe(next)).await?)
+}
+
+/// Commits what became of a run that gives up its place.
+pub async fn leave(
+    store: &Store,
+    run: Change<ProvisioningRun>,
+    slot: &Versioned<EnvironmentSlot>,
+    cx: &Cx,
+) -> Result<(), Fault> {
+    let left = SlotCommand::Leave { run: run.after().id };
+    let place = slot.decide(left, cx.now).map_err(Fault::refused)?;
+    commit(store, run, slot, place, cx).await
 }
 
 /// The message that goes on with a run.

@@ -219,6 +219,10 @@ impl<A: Aggregate> Versioned<A> {
     pub fn key(&self) -> Key {
         self.state.id().key(A::KIND)
     }
+    /// A change that changes nothing yet: for commands that follow with [`Change::then`].
+    pub fn begin(&self) -> Change<A> {
+        Change { before: Some(self.version), after: self.state.clone(), events: vec![] }
+    }
     /// Decides on what was read; the change can be written only if nobody wrote in between.
     pub fn decide(&self, command: A::Command, now: DateTime<Utc>) -> Result<Change<A>, A::Refusal> {
         let (after, events) = self.state.decide(command, now)?;

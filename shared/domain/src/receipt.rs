@@ -102,6 +102,9 @@ pub struct PlanReceipt {
     pub logs_ref: Option<Digest>,
     /// Per target: whether the plan could be checked against it.
     pub targets: BTreeMap<String, TargetCheck>,
+    /// Where the world differs from the state that the plan rests on; None for a first plan.
+    #[serde(default)]
+    pub refresh: Option<RefreshCheck>,
     /// What the policy answered, and which policies decided.
     pub verdict: Verdict,
     /// The route that followed.
@@ -110,6 +113,36 @@ pub struct PlanReceipt {
     pub started_at: DateTime<Utc>,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+/// What a look at the resources of the state found, while planning. It changes nothing: the plan rests on the state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum RefreshCheck {
+    /// All were looked at.
+    Looked {
+        /// How many.
+        looked_at: u32,
+        /// Those that aren't as the state says, sorted by URN.
+        differing: Vec<RefreshedResource>,
+    },
+    /// It could not be told.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A resource that isn't as the state says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshedResource {
+    /// Its URN.
+    pub urn: String,
+    /// It isn't there any more.
+    pub gone: bool,
+    /// The properties that differ, by path; never their values.
+    pub changed: Vec<String>,
 }
 
 /// Whether a target could be asked while planning.

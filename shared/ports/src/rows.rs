@@ -39,6 +39,8 @@ pub enum By<'a> {
     Tenant(&'a TenantId),
     /// All of an environment.
     Environment(&'a TenantId, &'a EnvironmentId),
+    /// Those of an environment that somebody has to look at again: all that haven't ended.
+    Living(&'a TenantId, &'a EnvironmentId),
     /// All whose due time has come.
     Due(DateTime<Utc>),
     /// All.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::Digest;
 use domain::plan::PlanStep;
 use domain::provisioning_run::Failure;
-use domain::receipt::{AppliedResource, FailedResource};
+use domain::receipt::{AppliedResource, FailedResource, RefreshCheck};
 use events::{EnvironmentId, Program, ProvisioningRunId, TenantId};
 use serde_json::Value;
 
@@ -114,6 +114,8 @@ pub struct PlannedChanges {
     pub steps_digest: Digest,
     /// Resources that stay as they are.
     pub unchanged: u32,
+    /// Where the world differs from the state that the plan rests on; None for a new stack.
+    pub refresh: Option<RefreshCheck>,
 }
 
 /// How an apply ended.

@@ -65,7 +65,7 @@ impl Bare {
             .arg(root.join("program"))
             .args(["--non-interactive", "--color", "never"])
             .args(args)
-            .args(["--json", "--refresh=false", "--stack", "bare", "--config-file"])
+            .args(["--json", "--stack", "bare", "--config-file"])
             .arg(root.join("stack.yaml"))
             .env_clear()
             .env("PATH", path)
@@ -86,8 +86,10 @@ impl Bare {
         std::fs::write(root.join("program/Pulumi.yaml"), text(round)).unwrap();
         let plan = root.join("plan.json").to_string_lossy().into_owned();
         let start = Instant::now();
-        self.run(&["preview", &format!("--save-plan={plan}")]);
-        self.run(&["up", "--yes", &format!("--plan={plan}")]);
+        self.run(&["preview", "--refresh=false", &format!("--save-plan={plan}")]);
+        // The host looks whether the state is still true, too.
+        self.run(&["refresh", "--preview-only"]);
+        self.run(&["up", "--yes", "--refresh=false", &format!("--plan={plan}")]);
         start.elapsed()
     }
 }

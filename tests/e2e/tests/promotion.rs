@@ -48,6 +48,34 @@ fn a_promotion_is_planned_applied_and_recorded() {
 }
 
 #[test]
+fn a_plan_says_where_the_world_is_not_as_its_state_says() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(TWO_FILES);
+    host.environment("dev", "development");
+    let first = host.promote("dev", &repository, &[]);
+    host.applied(&first);
+    let all_as_said = host.receipt(&first, "plan");
+    assert_eq!(all_as_said["refresh"], json!(null), "a new stack has nothing to look at");
+
+    let files = host.files();
+    let file = |name: &str| files.iter().find(|f| f.ends_with(name)).expect("the file of a program").clone();
+    std::fs::write(file("a.txt"), "by hand").expect("the file is there");
+    std::fs::remove_file(file("b.txt")).expect("the file is there");
+    let second = host.promote("dev", &repository, &[]);
+    host.end(&second);
+    let refresh = &host.receipt(&second, "plan")["refresh"];
+    assert_eq!(refresh["outcome"], "looked", "{refresh}");
+    let differing = refresh["differing"].as_array().expect("a list");
+    assert_eq!(differing.len(), 2, "{refresh}");
+    let urn = |n: usize| differing[n]["urn"].as_str().unwrap_or_default().rsplit("::").next();
+    assert_eq!((urn(0), &differing[0]["gone"]), (Some("a"), &json!(false)));
+    assert_eq!((urn(1), &differing[1]["gone"]), (Some("b"), &json!(true)));
+    let shown = host.ok(&["receipts", "show", &second, "plan"]).out;
+    assert!(shown.contains("is GONE") && shown.contains("not part of this plan"), "{shown}");
+}
+
+#[test]
 fn the_same_promotion_again_is_the_same_run() {
     let host = HostProcess::started();
     let repository = Repository::new();

@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use contract::Sample;
 use events::EnvironmentId;
@@ -9,7 +10,9 @@ use ports::{Secret, SecretBroker};
 use runtime_cloud_embedded::{FileSecrets, RandomIds, SecretCommand};
 
 fn secrets(folder: &Path, command: Option<PathBuf>) -> FileSecrets {
-    FileSecrets { folder: folder.to_owned(), command: command.map(SecretCommand), ids: Arc::new(RandomIds) }
+    let limit = Duration::from_secs(20);
+    let command = command.map(|program| SecretCommand { program, limit });
+    FileSecrets { folder: folder.to_owned(), command, ids: Arc::new(RandomIds) }
 }
 
 async fn answer(secrets: &FileSecrets, reference: &str) -> Result<Option<(String, String)>, String> {
@@ -98,4 +101,22 @@ async fn a_command_that_fails_is_a_fault_and_not_an_absent_secret() {
         Some(command(folder.path(), "printf 'value='; head -c 200000 /dev/zero | tr '\\0' x")),
     );
     assert_eq!(answer(&long, "db").await.unwrap().unwrap().1.len(), 200_000);
+}
+
+#[tokio::test]
+async fn a_command_that_hangs_is_ended_and_may_be_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let script = format!("echo $$ > '{}'; exec sleep 600", pid.display());
+    let mut hanging = secrets(folder.path(), Some(command(folder.path(), &script)));
+    hanging.command.as_mut().unwrap().limit = Duration::from_millis(500);
+    let error = hanging.resolve(&Sample::tenant("acme"), "db").await.unwrap_err();
+    assert!(error.is_temporary() && error.chain().contains("gave no answer"), "{}", error.chain());
+    let Ok(pid) = fs::read_to_string(&pid) else { return };
+    let process = PathBuf::from("/proc").join(pid.trim());
+    contract::cases::until("the command to be gone", || async {
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        status.is_empty() || status.contains("State:\tZ")
+    })
+    .await;
 }

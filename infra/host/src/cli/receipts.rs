@@ -2,7 +2,7 @@
 
 use application::queries::ChainReport;
 use clap::{Subcommand, ValueEnum};
-use domain::receipt::PlanReceipt;
+use domain::receipt::{PlanReceipt, RefreshCheck};
 use events::EnvironmentId;
 use serde_json::Value;
 
@@ -48,6 +48,16 @@ pub fn plan(receipt: &PlanReceipt) {
         out.add_row(vec![op, step.urn.clone(), step.changed.join(", ")]);
     }
     println!("{out}");
+    match &receipt.refresh {
+        Some(RefreshCheck::Looked { differing, .. }) => {
+            for found in differing {
+                let what = if found.gone { "is GONE".to_owned() } else { found.changed.join(", ") };
+                println!("not as the state says, and not part of this plan: {} {what}", found.urn);
+            }
+        }
+        Some(RefreshCheck::Unknown { why }) => println!("UNKNOWN whether the state is still true: {why}"),
+        None => {}
+    }
     println!("plan {}  inputs {}", receipt.plan_file.short(), receipt.inputs_hash.short());
     println!("route: {}", receipt.route);
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use domain::aggregate::Scoped;
-use domain::environment_slot::SlotCommand;
 use domain::provisioning_run::{RunCommand, RunState};
 use domain::{EnvironmentSlot, ProvisioningRun};
 use events::{Principal, ProvisioningRunId, TenantId};
@@ -38,15 +37,12 @@ impl CancelProvisioning {
         // decide
         let change = run.decide(RunCommand::Cancel { by, reason }, cx.now).map_err(Fault::refused)?;
         let state = change.after().state.clone();
-        let commit = if state.is_final() {
-            let place = slot.decide(SlotCommand::Leave { run: run.id }, cx.now).map_err(Fault::refused)?;
-            let next = turns::next(&slot, place.after())?;
-            Commit::of(change, cx).and(place).queue_maybe(next)
-        } else {
-            Commit::of(change, cx)
-        };
         // commit: the wish first, so that it survives a crash; RunWatch repeats the stop
-        or_again(self.store.commit(commit).await?)?;
+        if state.is_final() {
+            turns::leave(&self.store, change, &slot, cx).await?;
+        } else {
+            or_again(self.store.commit(Commit::of(change, cx)).await?)?;
+        }
         if matches!(state, RunState::Applying { .. }) {
             self.runner.stop(run.id, Phase::Apply).await?;
         } else if let Err(e) = self.runner.stop(run.id, Phase::Plan).await {

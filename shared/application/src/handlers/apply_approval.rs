@@ -5,11 +5,11 @@ use domain::environment_slot::SlotCommand;
 use domain::provisioning_run::{PlanApproval, RunCommand};
 use domain::{Digest, EnvironmentSlot, ProvisioningRun};
 use events::{ApprovalDecided, Decision, Envelope};
-use ports::{Commit, Cx, Store};
+use ports::{Cx, Store};
 
 use crate::catalog::{APPLY_APPROVAL, Row};
 use crate::turns;
-use crate::work::{Fault, Worker, or_again};
+use crate::work::{Fault, Worker};
 
 /// The handler.
 pub struct ApplyApproval {
@@ -67,13 +67,12 @@ pub async fn decide(store: &Store, event: &ApprovalDecided, cx: &Cx) -> Result<&
     };
     let change = run.decide(command, cx.now).map_err(Fault::refused)?;
     let state = change.after().state.state().as_str();
-    if !change.after().is_ready_to_apply() {
-        or_again(store.commit(Commit::of(change, cx)).await?)?;
-        return Ok(state);
+    // commit: the decision, the place in the queue and the message leave together
+    if change.after().is_ready_to_apply() {
+        let place = slot.decide(SlotCommand::Return { run: run.id }, cx.now).map_err(Fault::refused)?;
+        turns::commit(store, change, &slot, place, cx).await?;
+    } else {
+        turns::leave(store, change, &slot, cx).await?;
     }
-    let place = slot.decide(SlotCommand::Return { run: run.id }, cx.now).map_err(Fault::refused)?;
-    let next = turns::next(&slot, place.after())?;
-    // commit: the approval, the place in the queue and the message leave together
-    or_again(store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
     Ok(state)
 }

@@ -15,7 +15,8 @@ use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::{blob_key, run_key};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, Progress};
 use ports::{
-    Artifacts, Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, SecretBroker,
+    Artifacts, Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, Secret,
+    SecretBroker,
 };
 use serde::{Deserialize, Serialize};
 
@@ -133,7 +134,8 @@ impl Worker for Applier {
         // act: Pulumi is started at most once, by whoever puts the intent
         let may_start = self.intend(&claimed).await?;
         let began = self.clock.now();
-        if may_start && let Some(moved) = self.moved(&claimed).await? {
+        let inputs = self.inputs(&run).await?;
+        if may_start && let Some(moved) = self.moved(&claimed, &inputs).await? {
             let failure = Failure {
                 reason: FailureReason::PlanStale,
                 message: format!(
@@ -143,7 +145,9 @@ impl Worker for Applier {
             };
             return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
         }
-        let job = self.job(&claimed, may_start, cx).await?;
+        // Values go along for redaction even where nothing is started any more.
+        let secrets = inputs.map(|i| i.secrets).unwrap_or_default();
+        let job = self.job(&claimed, secrets, may_start, cx).await?;
         match self.runner.apply(&job).await? {
             Progress::Running => Ok(ApplyReport::Started),
             Progress::Finished(mut outcome) => {
@@ -204,9 +208,7 @@ impl Applier {
             }
             Err(refusal) => return Err(Fault::refused(refusal)),
         };
-        let place = place.map_err(Fault::refused)?;
-        let next = turns::next(&slot, place.after())?;
-        or_again(store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
+        turns::commit(store, change, &slot, place.map_err(Fault::refused)?, cx).await?;
         Ok(report)
     }
 
@@ -226,7 +228,11 @@ impl Applier {
     }
 
     /// What moved since the plan, or None (Rule 13).
-    async fn moved(&self, claimed: &Claimed<'_>) -> Result<Option<String>, Fault> {
+    async fn moved(
+        &self,
+        claimed: &Claimed<'_>,
+        inputs: &Result<Resolved, String>,
+    ) -> Result<Option<String>, Fault> {
         let store = &self.finisher.store;
         let run = claimed.run;
         let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
@@ -235,9 +241,9 @@ impl Applier {
         if head != claimed.plan.state_head {
             return Ok(Some("the state has moved since it was planned".to_owned()));
         }
-        let (_, _, inputs) = match self.inputs(run).await? {
+        let inputs = match inputs {
             Ok(inputs) => inputs,
-            Err(problem) => return Ok(Some(problem)),
+            Err(problem) => return Ok(Some(problem.clone())),
         };
         let differences = claimed.plan.inputs.differences(&inputs.bound);
         if !differences.is_empty() {
@@ -269,11 +275,8 @@ impl Applier {
         })
     }
 
-    async fn inputs(
-        &self,
-        run: &ProvisioningRun,
-    ) -> Result<Result<(Versioned<DeploymentSpecification>, Versioned<Environment>, Resolved), String>, Fault>
-    {
+    /// What the program reads now, or which reference names nothing any more.
+    async fn inputs(&self, run: &ProvisioningRun) -> Result<Result<Resolved, String>, Fault> {
         let store = &self.finisher.store;
         let environment = store.need::<Environment>(&run.environment).await?;
         let version = SpecificationVersion {
@@ -283,23 +286,24 @@ impl Applier {
         };
         let specification = store.need::<DeploymentSpecification>(&version).await?;
         match resolve(&specification, &environment, &*self.config, &*self.secrets, &*self.runner).await {
-            Ok(inputs) => Ok(Ok((specification, environment, inputs))),
+            Ok(inputs) => Ok(Ok(inputs)),
             Err(crate::inputs::InputError::Port(e)) => Err(e.into()),
             Err(e) => Ok(Err(e.to_string())),
         }
     }
 
-    async fn job(&self, claimed: &Claimed<'_>, may_start: bool, cx: &Cx) -> Result<ApplyJob, Fault> {
+    async fn job(
+        &self,
+        claimed: &Claimed<'_>,
+        secrets: BTreeMap<String, Secret>,
+        may_start: bool,
+        cx: &Cx,
+    ) -> Result<ApplyJob, Fault> {
         let run = claimed.run;
         let artifacts = &self.finisher.artifacts;
         let state = match &claimed.plan.state_head {
             Some(head) => Some(artifact(&**artifacts, head).await?),
             None => None,
-        };
-        // Values go along for redaction even where nothing is started any more.
-        let secrets = match self.inputs(run).await? {
-            Ok((_, _, inputs)) => inputs.secrets,
-            Err(_) => BTreeMap::new(),
         };
         Ok(ApplyJob {
             job: Job {

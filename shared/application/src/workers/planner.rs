@@ -270,9 +270,7 @@ impl Planner {
         tracing::warn!(tenant = %run.tenant, environment = %run.environment, run = %run.id, %message, "plan failed");
         let failure = Failure { reason, message };
         let change = run.decide(RunCommand::FailPlan { failure, logs }, cx.now).map_err(Fault::refused)?;
-        let place = slot.decide(SlotCommand::Leave { run: run.id }, cx.now).map_err(Fault::refused)?;
-        let next = turns::next(slot, place.after())?;
-        or_again(self.store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
+        turns::leave(&self.store, change, slot, cx).await?;
         self.runner.clean(run.id, Phase::Plan).await?;
         Ok(Planned::Failed)
     }
@@ -323,6 +321,7 @@ impl Planner {
             plan_file,
             logs_ref: Some(logs),
             targets,
+            refresh: planned.refresh.clone(),
             verdict,
             route: String::new(),
             started_at: cx.now,

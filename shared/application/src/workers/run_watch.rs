@@ -108,10 +108,7 @@ impl RunWatch {
             let until = approval.as_ref().and_then(|a| a.expires_at).unwrap_or(*expires_at);
             if cx.now > until {
                 let change = run.decide(RunCommand::Expire, cx.now).map_err(Fault::refused)?;
-                let place =
-                    slot.decide(SlotCommand::Leave { run: run.id }, cx.now).map_err(Fault::refused)?;
-                let next = turns::next(&slot, place.after())?;
-                or_again(self.store.commit(Commit::of(change, cx).and(place).queue_maybe(next)).await?)?;
+                turns::leave(&self.store, change, &slot, cx).await?;
                 return Ok(true);
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
+use domain::provisioning_run::RunCommand;
 use domain::{Aggregate, EnvironmentSlot, Kind, ProvisioningRun};
 use events::{EnvironmentId, TenantId};
 use ports::{By, Commit, Page};
@@ -15,6 +16,7 @@ crate::case::table! {
     Database:
     a_tenant_finds_its_own_page_by_page,
     an_environment_finds_its_own,
+    what_has_ended_lives_no_more,
     what_is_due_is_found_and_nothing_else,
     a_page_that_is_just_full_ends,
     a_row_that_moved_is_found_where_it_is_now,
@@ -71,6 +73,22 @@ async fn an_environment_finds_its_own(db: Database) {
     counts::<ProvisioningRun>(&db, By::Environment(&tenant, &environment), 3, 4).await;
 }
 
+async fn what_has_ended_lives_no_more(db: Database) {
+    runs(&db, "acme", "e1", 0..4).await;
+    runs(&db, "acme", "e2", 10..12).await;
+    runs(&db, "other", "e1", 20..22).await;
+    let (tenant, environment) = (Sample::tenant("acme"), EnvironmentId::new("e1").unwrap());
+    let living = By::Living(&tenant, &environment);
+    counts::<ProvisioningRun>(&db, living, 3, 4).await;
+    let all = db.store().find_all::<ProvisioningRun>(living).await.unwrap();
+    let run = db.store().need::<ProvisioningRun>(&all[0].id()).await.unwrap();
+    let by = events::Principal::new("ben").unwrap();
+    let cancel = RunCommand::Cancel { by, reason: "enough".to_owned() };
+    db.written(Commit::of(run.decide(cancel, Sample::now()).unwrap(), &db.sample.cx())).await;
+    counts::<ProvisioningRun>(&db, living, 3, 3).await;
+    counts::<ProvisioningRun>(&db, By::Environment(&tenant, &environment), 3, 4).await;
+}
+
 async fn what_is_due_is_found_and_nothing_else(db: Database) {
     runs(&db, "acme", "e1", 0..5).await;
     runs(&db, "other", "e2", 5..10).await;
@@ -97,8 +115,7 @@ async fn a_row_that_moved_is_found_where_it_is_now(db: Database) {
     let found = db.store().find_all::<ProvisioningRun>(By::All).await.unwrap();
     let run = db.store().need::<ProvisioningRun>(&found[0].id()).await.unwrap();
     let later = Sample::now() + TimeDelta::hours(1);
-    let change =
-        run.decide(domain::provisioning_run::RunCommand::LookAgain { due: later }, Sample::now()).unwrap();
+    let change = run.decide(RunCommand::LookAgain { due: later }, Sample::now()).unwrap();
     db.written(Commit::of(change, &db.sample.cx())).await;
     counts::<ProvisioningRun>(&db, By::Due(Sample::now()), 10, 0).await;
     counts::<ProvisioningRun>(&db, By::Due(later), 10, 1).await;
