@@ -62,6 +62,7 @@ impl Bus for EmbeddedBus {
                 correlation: correlation.clone(),
             });
         }
+        let queues: Vec<String> = copies.iter().map(|c| c.queue.clone()).collect();
         let envelope = envelope.clone();
         let write = self.database.write(move |c| {
             let sql = "INSERT OR IGNORE INTO Events (id, source, topic, tenant, at, envelope)
@@ -71,12 +72,16 @@ impl Bus for EmbeddedBus {
             // The same event twice is one.
             if c.prepare_cached(sql)?.execute(row)? == 1 {
                 for copy in &copies {
-                    insert(c, copy, now, now)?;
+                    insert(c, copy, now)?;
                 }
             }
             Ok(())
         });
-        Ok(write.await?)
+        write.await?;
+        for queue in queues {
+            self.database.touched(&queue);
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! One SQLite file: WAL, synchronous FULL, one writer thread that commits what waits in one go, a few readers.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -97,7 +98,7 @@ struct Inner {
     path: PathBuf,
     jobs: mpsc::Sender<(Durable, Job)>,
     readers: Mutex<Vec<Connection>>,
-    wrote: watch::Sender<u64>,
+    touched: Mutex<HashMap<String, watch::Sender<u64>>>,
     failed: watch::Sender<Option<String>>,
 }
 
@@ -119,14 +120,19 @@ impl Database {
             readers.push(connect(path, true).map_err(at)?);
         }
         let (jobs, queue) = mpsc::channel();
-        let (wrote, _) = watch::channel(0);
         let (failed, _) = watch::channel(None);
-        let inner = Inner { path: path.to_owned(), jobs, readers: Mutex::new(readers), wrote, failed };
+        let inner = Inner {
+            path: path.to_owned(),
+            jobs,
+            readers: Mutex::new(readers),
+            touched: Mutex::default(),
+            failed,
+        };
         let inner = Arc::new(inner);
-        let (signal, failing) = (inner.wrote.clone(), inner.failed.clone());
+        let failing = inner.failed.clone();
         thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || write_loop(&writer, &queue, &signal, &failing))
+            .spawn(move || write_loop(&writer, &queue, &failing))
             .map_err(|e| DatabaseError::Damaged { path: path.to_owned(), problem: e.to_string() })?;
         Ok(Database { inner })
     }
@@ -136,9 +142,18 @@ impl Database {
         &self.inner.path
     }
 
-    /// Changes whenever something was written.
-    pub fn wrote(&self) -> watch::Receiver<u64> {
-        self.inner.wrote.subscribe()
+    /// Changes whenever something of that name was written: a queue, or what waits to leave.
+    pub(crate) fn watch(&self, name: &str) -> watch::Receiver<u64> {
+        let mut touched = self.inner.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.entry(name.to_owned()).or_insert_with(|| watch::channel(0).0).subscribe()
+    }
+
+    /// Wakes who watches that name. Whoever dies before this is found by a look every now and then.
+    pub(crate) fn touched(&self, name: &str) {
+        let touched = self.inner.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = touched.get(name) {
+            sender.send_modify(|n| *n += 1);
+        }
     }
 
     /// Says why once the disk can't be trusted any more: the host stops then.
@@ -279,7 +294,6 @@ fn savepoint<T>(
 fn write_loop(
     connection: &Connection,
     queue: &mpsc::Receiver<(Durable, Job)>,
-    wrote: &watch::Sender<u64>,
     failed: &watch::Sender<Option<String>>,
 ) {
     while let Ok(first) = queue.recv() {
@@ -331,7 +345,6 @@ fn write_loop(
                 for after in afters {
                     after(Ok(()));
                 }
-                wrote.send_modify(|n| *n += 1);
             }
             Err((unknown, text)) => {
                 let in_transaction = !connection.is_autocommit();

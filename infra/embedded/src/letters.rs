@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ports::commit::{Letter, LetterBody};
+use ports::commit::Letter;
+use ports::stored_letter::StoredLetter;
 use ports::{Letters, PortError};
 use rusqlite::params;
 use uuid::Uuid;
 
 use crate::database::{Database, uuid};
-use crate::write::StoredLetter;
+
+/// What the watchers of letters watch.
+pub(crate) const LETTERS: &str = "Letters";
 
 /// The letters of a database.
 #[derive(Clone)]
@@ -31,14 +34,7 @@ impl Letters for EmbeddedLetters {
         for (id, body) in rows {
             let id = uuid(&id);
             match serde_json::from_slice::<StoredLetter>(&body) {
-                Ok(StoredLetter::Event { envelope }) => {
-                    letters.push(Letter { id, body: LetterBody::Event(envelope) })
-                }
-                Ok(StoredLetter::Message { queue, group, body, correlation }) => {
-                    let body = body.to_string().into_bytes();
-                    letters
-                        .push(Letter { id, body: LetterBody::Message { queue, group, body, correlation } });
-                }
+                Ok(stored) => letters.push(stored.into()),
                 // One that can't be read is put aside; the others go on.
                 Err(e) => self.park(id, &format!("it can't be read: {e}")).await?,
             }
@@ -70,7 +66,7 @@ impl Letters for EmbeddedLetters {
     }
 
     async fn wait(&self) {
-        let mut wrote = self.0.wrote();
+        let mut wrote = self.0.watch(LETTERS);
         wrote.mark_unchanged();
         // The time-out is a backstop for a write between the last look and this wait.
         drop(tokio::time::timeout(Duration::from_millis(500), wrote.changed()).await);

@@ -28,21 +28,15 @@ fn after(now: i64, delay: Duration) -> i64 {
 }
 
 /// Puts a message into the table; an id that is there already changes nothing.
-pub(crate) fn insert(
-    c: &Connection,
-    message: &Message,
-    visible_at: i64,
-    now: i64,
-) -> rusqlite::Result<usize> {
+pub(crate) fn insert(c: &Connection, message: &Message, now: i64) -> rusqlite::Result<usize> {
     let sql = "INSERT OR IGNORE INTO Messages (id, queue, grp, body, correlation, visible_at, sent_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)";
     c.prepare_cached(sql)?.execute(params![
         message.id.to_string(),
         message.queue,
         message.group,
         message.body,
         message.correlation,
-        visible_at,
         now
     ])
 }
@@ -52,9 +46,9 @@ impl EmbeddedQueue {
         millis(self.clock.now())
     }
 
-    /// Changes whenever something was written: there may be a message.
-    pub fn changed(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.database.wrote()
+    /// Changes whenever there may be a message in a queue that wasn't before.
+    pub fn changed(&self, queue: &str) -> tokio::sync::watch::Receiver<u64> {
+        self.database.watch(queue)
     }
 
     /// Frees every message that a host which is gone had received: for a host that has just locked the folder.
@@ -90,7 +84,7 @@ impl EmbeddedQueue {
 
     /// Settles a delivery if its lease still holds.
     async fn settle(&self, delivery: &Delivery, to: Settled) -> Result<bool, PortError> {
-        let (id, lease) = (delivery.message.id.to_string(), delivery.lease.to_string());
+        let (id, lease) = (delivery.message.id.to_string(), delivery.lease.clone());
         let sql = "UPDATE Messages SET state = ?3, lease_until = ?4,
                      lease = CASE WHEN ?4 IS NULL THEN NULL ELSE lease END,
                      visible_at = coalesce(?5, visible_at), failures = failures + ?6, reason = ?7, settled_at = ?8
@@ -113,6 +107,8 @@ impl EmbeddedQueue {
         } else {
             self.database.write_soon(work).await?
         };
+        // Those behind it in its group may have their turn now.
+        self.database.touched(&delivery.message.queue);
         Ok(changed == 1)
     }
 }
@@ -138,9 +134,11 @@ const READY: Settled = Settled {
 
 #[async_trait]
 impl Queue for EmbeddedQueue {
-    async fn send(&self, message: &Message, delay: Duration) -> Result<(), PortError> {
+    async fn send(&self, message: &Message) -> Result<(), PortError> {
         let (message, now) = (message.clone(), self.now());
-        self.database.write(move |c| insert(c, &message, after(now, delay), now)).await?;
+        let queue = message.queue.clone();
+        self.database.write(move |c| insert(c, &message, now)).await?;
+        self.database.touched(&queue);
         Ok(())
     }
 
@@ -158,7 +156,7 @@ impl Queue for EmbeddedQueue {
             let Some((seq, mut delivery)) = first(c, &queue, now)? else { return Ok(None) };
             let sql = "UPDATE Messages SET lease = ?2, lease_until = ?3, deliveries = deliveries + 1 WHERE seq = ?1";
             c.prepare_cached(sql)?.execute(params![seq, name.to_string(), until])?;
-            delivery.lease = name;
+            delivery.lease = name.to_string();
             delivery.deliveries += 1;
             Ok(Some(delivery))
         });
@@ -210,10 +208,14 @@ impl Queue for EmbeddedQueue {
         let now = self.now();
         let write = self.database.write(move |c| {
             let sql = "UPDATE Messages SET state = 'ready', visible_at = ?2, deliveries = 0, failures = 0,
-                       reason = NULL, settled_at = NULL WHERE id = ?1 AND state = 'dead'";
-            c.execute(sql, params![id.to_string(), now])
+                       reason = NULL, settled_at = NULL WHERE id = ?1 AND state = 'dead' RETURNING queue";
+            c.query_row(sql, params![id.to_string(), now], |r| r.get::<_, String>(0)).optional()
         });
-        Ok(write.await? == 1)
+        let queue = write.await?;
+        if let Some(queue) = &queue {
+            self.database.touched(queue);
+        }
+        Ok(queue.is_some())
     }
 }
 
@@ -238,7 +240,7 @@ fn first(c: &Connection, queue: &str, now: i64) -> rusqlite::Result<Option<(i64,
             };
             Ok((
                 r.get(0)?,
-                Delivery { message, lease: Uuid::nil(), deliveries: r.get(5)?, failures: r.get(6)? },
+                Delivery { message, lease: String::new(), deliveries: r.get(5)?, failures: r.get(6)? },
             ))
         })
         .optional()

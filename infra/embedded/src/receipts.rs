@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ports::receipts::check_key;
 use ports::{Ids, PortError, Put, Receipts};
 
 use crate::disk;
@@ -19,18 +20,7 @@ pub struct DiskReceipts {
 
 impl DiskReceipts {
     fn path(&self, key: &str) -> Result<PathBuf, PortError> {
-        // A dot stands only in a name that was shortened, which a listing gives back.
-        let plain = |p: &str| {
-            !p.is_empty()
-                && !p.starts_with('.')
-                && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'%' | b'.'))
-        };
-        if !key.split('/').all(plain) {
-            return Err(PortError::broken(
-                format!("receipt key {key:?} is malformed"),
-                "percent-encode its parts",
-            ));
-        }
+        check_key(key)?;
         Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(disk::file_name(part))))
     }
 }

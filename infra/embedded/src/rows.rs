@@ -5,12 +5,13 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use domain::{Key, Kind, Version};
 use ports::PortError;
-use ports::commit::{Commit, CommitError, CommitId, Committed};
+use ports::commit::{Commit, CommitError, CommitId, Committed, Op};
 use ports::rows::{By, CounterRead, Listing, Page, RowRead, Rows};
 use rusqlite::{OptionalExtension, Row, params};
 use uuid::Uuid;
 
 use crate::database::{Database, WriteFault, millis};
+use crate::letters::LETTERS;
 use crate::write;
 
 /// The rows of a database.
@@ -80,9 +81,16 @@ impl Rows for SqliteRows {
 
     async fn write(&self, commit: &Commit) -> Result<Committed, CommitError> {
         commit.check().map_err(CommitError::NotApplied)?;
+        let carries = |op: &Op| matches!(op, Op::Put { letters, .. } if !letters.is_empty());
+        let letters = commit.ops.iter().any(carries);
         let commit = commit.clone();
         match self.0.write(move |c| write::apply(c, &commit)).await {
-            Ok(conflicts) if conflicts.is_empty() => Ok(Committed::Yes),
+            Ok(conflicts) if conflicts.is_empty() => {
+                if letters {
+                    self.0.touched(LETTERS);
+                }
+                Ok(Committed::Yes)
+            }
             Ok(conflicts) => Ok(Committed::Conflict(conflicts)),
             Err(WriteFault::NotApplied(e)) => Err(CommitError::NotApplied(e)),
             Err(WriteFault::Unknown(e)) => Err(CommitError::Unknown(e)),

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use croner::Cron;
 use ports::queue::Message;
 use ports::{Clock, PortError};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use crate::database::{Database, millis};
@@ -68,17 +68,26 @@ impl Schedules {
             correlation: name,
         };
         let queue = schedule.name;
-        let write = self.database.write(move |c| {
+        let fired = move |c: &Connection| {
             let sql = "SELECT window FROM Schedules WHERE name = ?1";
             let last: Option<i64> = c.prepare_cached(sql)?.query_row([queue], |r| r.get(0)).optional()?;
-            if last.is_some_and(|last| last >= millis(window)) {
+            Ok(last.is_some_and(|last| last >= millis(window)))
+        };
+        // A look first: between two windows nothing is written.
+        if self.database.read(fired).await? {
+            return Ok(None);
+        }
+        let write = self.database.write(move |c| {
+            if fired(c)? {
                 return Ok(None);
             }
             let sql = "INSERT INTO Schedules (name, window) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET window = ?2";
             c.execute(sql, params![queue, millis(window)])?;
-            insert(c, &message, millis(now), millis(now))?;
+            insert(c, &message, millis(now))?;
             Ok(Some(window))
         });
-        Ok(write.await?)
+        let fired = write.await?;
+        self.database.touched(queue);
+        Ok(fired)
     }
 }

@@ -1,7 +1,8 @@
 //! The operations of a commit. Conditions are all checked before anything is written, so every one that fails is
 //! named and nothing is half-written.
 
-use ports::commit::{Commit, Conflict, Letter, LetterBody, Op};
+use ports::commit::{Commit, Conflict, Letter, Op};
+use ports::stored_letter::StoredLetter;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::database::millis;
@@ -128,25 +129,9 @@ fn write(c: &Connection, commit: &Commit, op: &Op) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A letter as the table holds it.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(tag = "what", rename_all = "kebab-case")]
-pub(crate) enum StoredLetter {
-    Event { envelope: Box<events::Envelope> },
-    Message { queue: String, group: String, body: serde_json::Value, correlation: String },
-}
-
 fn write_letter(c: &Connection, letter: &Letter) -> rusqlite::Result<()> {
     let json = |e: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(Box::new(e));
-    let stored = match &letter.body {
-        LetterBody::Event(envelope) => StoredLetter::Event { envelope: envelope.clone() },
-        LetterBody::Message { queue, group, body, correlation } => StoredLetter::Message {
-            queue: queue.clone(),
-            group: group.clone(),
-            body: serde_json::from_slice(body).map_err(json)?,
-            correlation: correlation.clone(),
-        },
-    };
+    let stored = StoredLetter::of(letter).map_err(json)?;
     let body = serde_json::to_vec(&stored).map_err(json)?;
     let sql = "INSERT OR IGNORE INTO Letters (id, body) VALUES (?1, ?2)";
     c.prepare_cached(sql)?.execute(params![letter.id.to_string(), body])?;

@@ -117,7 +117,8 @@ impl Host {
         let queue: Arc<dyn Queue> = Arc::new(wired.queue.clone());
         for consumer in wired.consumers {
             let (queue, clock) = (Arc::clone(&queue), Arc::clone(&wired.clock));
-            tasks.spawn(consumers::consume(consumer, queue, clock, wired.queue.changed(), stopped.clone()));
+            let changed = wired.queue.changed(consumer.row().name);
+            tasks.spawn(consumers::consume(consumer, queue, clock, changed, stopped.clone()));
         }
         tasks.spawn(relay(wired.relay, stopped.clone()));
         tasks.spawn(schedule_loop::schedules(wired.schedules, wired.schedule_table, stopped.clone()));

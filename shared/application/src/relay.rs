@@ -2,7 +2,6 @@
 //! others go on; one that can't leave now is tried again, and so may leave twice (Rule 7).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ports::commit::{Letter, LetterBody};
 use ports::letters::Letters;
@@ -57,7 +56,7 @@ impl Relay {
                     body: body.clone(),
                     correlation: correlation.clone(),
                 };
-                self.queue.send(&message, Duration::ZERO).await
+                self.queue.send(&message).await
             }
         }
     }

@@ -19,6 +19,7 @@ pub mod runner;
 pub mod secret;
 pub mod secret_broker;
 pub mod store;
+pub mod stored_letter;
 
 pub use artifacts::Artifacts;
 pub use bus::Bus;

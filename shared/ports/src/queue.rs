@@ -29,7 +29,7 @@ pub struct Delivery {
     /// The message.
     pub message: Message,
     /// Names this receipt of it.
-    pub lease: Uuid,
+    pub lease: String,
     /// How often it was received.
     pub deliveries: u32,
     /// How often handling it failed.
@@ -57,7 +57,15 @@ pub struct DeadLetter {
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Sends; an id that was sent before is not sent again.
-    async fn send(&self, message: &Message, delay: Duration) -> Result<(), PortError>;
+    async fn send(&self, message: &Message) -> Result<(), PortError>;
+    /// Sends several, in their order; what became of each, in the same order.
+    async fn send_all(&self, messages: &[&Message]) -> Vec<Result<(), PortError>> {
+        let mut results = Vec::with_capacity(messages.len());
+        for message in messages {
+            results.push(self.send(message).await);
+        }
+        results
+    }
     /// The next message of a queue whose group is free.
     async fn receive(&self, queue: &str, lease: Duration) -> Result<Option<Delivery>, PortError>;
     /// Keeps a received message hidden for longer. False where the lease was lost.

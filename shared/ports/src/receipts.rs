@@ -27,6 +27,20 @@ pub trait Receipts: Send + Sync {
     async fn list(&self, folder: &str) -> Result<Vec<String>, PortError>;
 }
 
+/// Refuses a key that no part of the product makes: every adapter is equally strict.
+pub fn check_key(key: &str) -> Result<(), PortError> {
+    // A dot stands only in a name that was shortened, which a listing gives back.
+    let plain = |p: &str| {
+        !p.is_empty()
+            && !p.starts_with('.')
+            && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'%' | b'.'))
+    };
+    if key.split('/').all(plain) {
+        return Ok(());
+    }
+    Err(PortError::broken(format!("receipt key {key:?} is malformed"), "percent-encode its parts"))
+}
+
 /// Key of a receipt's blob.
 pub fn blob_key(digest: &domain::Digest) -> String {
     format!("blobs/{digest}")

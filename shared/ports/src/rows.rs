@@ -59,7 +59,7 @@ pub struct Page {
 /// What was found.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    /// The rows, by key.
+    /// The rows: of a tenant or an environment by key, else in any order.
     pub rows: Vec<RowRead>,
     /// Where the next piece begins.
     pub next: Option<String>,

@@ -28,7 +28,6 @@ crate::case::table! {
     queues_do_not_see_each_other,
     a_group_comes_in_its_order_one_at_a_time,
     groups_do_not_wait_for_each_other,
-    a_delayed_message_blocks_its_own_group_only,
     a_message_that_waits_for_its_next_attempt_blocks_its_group,
     a_dead_message_blocks_nobody,
     many_receivers_get_each_message_once,
@@ -46,9 +45,9 @@ pub(super) fn message(number: u128, group: &str) -> Message {
 
 impl Subject {
     /// Tries again as a caller does whose port is unavailable for now.
-    pub(super) async fn send(&self, message: &Message, delay: Duration) {
+    pub(super) async fn send(&self, message: &Message) {
         for _ in 0..20 {
-            match self.queue.send(message, delay).await {
+            match self.queue.send(message).await {
                 Ok(()) => return,
                 Err(e) if e.is_temporary() => {}
                 Err(e) => panic!("{e}"),
@@ -59,7 +58,7 @@ impl Subject {
 
     pub(super) async fn now(&self, numbers: &[(u128, &str)]) {
         for (number, group) in numbers {
-            self.send(&message(*number, group), Duration::ZERO).await;
+            self.send(&message(*number, group)).await;
         }
     }
 
@@ -84,7 +83,7 @@ impl Subject {
 async fn a_message_comes_as_it_was_sent(subject: Subject) {
     let sent =
         Message { group: "g/é \"'".to_owned(), body: b"{\"a\":\"\\u00e9\"}".to_vec(), ..message(1, "g") };
-    subject.send(&sent, Duration::ZERO).await;
+    subject.send(&sent).await;
     let delivery = subject.next().await;
     assert_eq!(delivery.message, sent);
     assert_eq!((delivery.deliveries, delivery.failures), (1, 0));
@@ -106,7 +105,7 @@ async fn an_id_that_was_handled_is_not_sent_again(subject: Subject) {
 }
 
 async fn queues_do_not_see_each_other(subject: Subject) {
-    subject.send(&Message { queue: "Applier".to_owned(), ..message(1, "g") }, Duration::ZERO).await;
+    subject.send(&Message { queue: "Applier".to_owned(), ..message(1, "g") }).await;
     assert!(subject.receive().await.is_none());
     subject.now(&[(2, "g")]).await;
     assert_eq!(subject.all().await, [2]);
@@ -126,15 +125,6 @@ async fn a_group_comes_in_its_order_one_at_a_time(subject: Subject) {
 async fn groups_do_not_wait_for_each_other(subject: Subject) {
     subject.now(&[(1, "a"), (2, "a"), (3, "b"), (4, "c"), (5, "b")]).await;
     assert_eq!(subject.all().await, [1, 3, 4]);
-}
-
-async fn a_delayed_message_blocks_its_own_group_only(subject: Subject) {
-    subject.send(&message(1, "a"), MINUTE).await;
-    subject.now(&[(2, "a"), (3, "b")]).await;
-    assert_eq!(subject.all().await, [3]);
-    (subject.pass)(MINUTE);
-    let delivery = subject.next().await;
-    assert_eq!(delivery.message.id.as_u128(), 1);
 }
 
 async fn a_message_that_waits_for_its_next_attempt_blocks_its_group(subject: Subject) {

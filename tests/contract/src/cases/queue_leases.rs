@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::queue_groups::{MINUTE, Subject, message};
+use super::queue_groups::{MINUTE, Subject};
 
 crate::case::table! {
     /// Each with a fresh queue.
@@ -13,7 +13,6 @@ crate::case::table! {
     what_is_done_stays_done,
     a_retry_counts_a_failure_only_when_told,
     failures_outlive_a_lost_lease,
-    a_delay_hides_a_message_until_its_time,
     a_buried_message_is_listed_with_its_reason,
     a_redriven_message_begins_anew,
     what_is_not_dead_is_not_redriven,
@@ -90,14 +89,6 @@ async fn failures_outlive_a_lost_lease(subject: Subject) {
     assert_eq!((again.deliveries, again.failures), (3, 1));
 }
 
-async fn a_delay_hides_a_message_until_its_time(subject: Subject) {
-    subject.send(&message(1, "g"), Duration::from_secs(5)).await;
-    (subject.pass)(Duration::from_millis(4999));
-    assert!(subject.receive().await.is_none());
-    (subject.pass)(Duration::from_millis(1));
-    assert_eq!(subject.next().await.deliveries, 1);
-}
-
 async fn a_buried_message_is_listed_with_its_reason(subject: Subject) {
     subject.now(&[(1, "a"), (2, "b"), (3, "c")]).await;
     for reason in ["first é", "second"] {
@@ -113,7 +104,7 @@ async fn a_buried_message_is_listed_with_its_reason(subject: Subject) {
 }
 
 async fn a_redriven_message_begins_anew(subject: Subject) {
-    subject.now(&[(1, "g"), (2, "g")]).await;
+    subject.now(&[(1, "g")]).await;
     assert!(subject.queue.retry(&subject.next().await, Duration::ZERO, true).await.unwrap());
     let delivery = subject.next().await;
     assert!(subject.queue.bury(&delivery, "why").await.unwrap());

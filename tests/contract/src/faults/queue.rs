@@ -25,8 +25,8 @@ impl FaultyQueue {
 
 #[async_trait]
 impl Queue for FaultyQueue {
-    async fn send(&self, message: &Message, delay: Duration) -> Result<(), PortError> {
-        under!(self.faults, self.queue.send(message, delay))
+    async fn send(&self, message: &Message) -> Result<(), PortError> {
+        under!(self.faults, self.queue.send(message))
     }
 
     async fn receive(&self, queue: &str, lease: Duration) -> Result<Option<Delivery>, PortError> {

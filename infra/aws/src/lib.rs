@@ -1,0 +1,28 @@
+//! The ports on AWS. This crate alone names the SDK.
+
+mod connect;
+mod dynamo_item;
+mod dynamo_rows;
+mod dynamo_write;
+mod event_bridge_bus;
+mod fault;
+mod names;
+mod parameters;
+mod s3_artifacts;
+mod s3_receipts;
+mod secrets_manager;
+mod sqs_message;
+mod sqs_queue;
+mod stream_letters;
+
+pub use connect::{connect, dynamodb, event_bridge, s3, secrets_manager, sqs, ssm};
+pub use dynamo_rows::{DynamoRows, Tables};
+pub use event_bridge_bus::EventBridgeBus;
+pub use names::safe_name;
+pub use parameters::ParameterStore;
+pub use s3_artifacts::S3Artifacts;
+pub use s3_receipts::S3Receipts;
+pub use secrets_manager::SecretsManagerBroker;
+pub use sqs_message::SqsRecord;
+pub use sqs_queue::{SqsQueue, SqsQueues};
+pub use stream_letters::{StreamRecord, letters_of};

@@ -1,0 +1,51 @@
+//! Artifacts in a bucket, named by their digest and checked against it.
+
+use async_trait::async_trait;
+use aws_sdk_s3::Client;
+use domain::Digest;
+use ports::{Artifacts, PortError, Put};
+
+use crate::s3_receipts::{get, put_once};
+
+/// The artifacts of a bucket, below a prefix.
+#[derive(Clone)]
+pub struct S3Artifacts {
+    /// S3.
+    pub client: Client,
+    /// The bucket.
+    pub bucket: String,
+    /// For instance `artifacts/`.
+    pub prefix: String,
+}
+
+impl S3Artifacts {
+    fn key(&self, digest: &Digest) -> String {
+        format!("{}{digest}", self.prefix)
+    }
+
+    fn changed(&self, digest: &Digest) -> PortError {
+        PortError::broken(
+            format!("artifact {digest} was changed in bucket {}", self.bucket),
+            "restore the version that its name tells",
+        )
+    }
+}
+
+#[async_trait]
+impl Artifacts for S3Artifacts {
+    async fn put(&self, bytes: &[u8]) -> Result<Digest, PortError> {
+        let digest = Digest::of(bytes);
+        match put_once(&self.client, &self.bucket, &self.key(&digest), bytes).await? {
+            Put::Created | Put::Same => Ok(digest),
+            Put::Different => Err(self.changed(&digest)),
+        }
+    }
+
+    async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError> {
+        let found = get(&self.client, &self.bucket, &self.key(digest)).await?;
+        if found.as_ref().is_some_and(|bytes| Digest::of(bytes) != *digest) {
+            return Err(self.changed(digest));
+        }
+        Ok(found)
+    }
+}
