@@ -128,3 +128,20 @@ impl Bus for EventBridgeBus {
         results
     }
 }
+
+/// The CloudEvent in what a rule of the bus sends to a queue.
+pub fn event_of(body: &[u8]) -> Result<Envelope, PortError> {
+    #[derive(serde::Deserialize)]
+    struct Sent {
+        detail: serde_json::Value,
+    }
+    let refused = |e: serde_json::Error| {
+        PortError::broken_by(
+            format!("it is no CloudEvent in an EventBridge event: {e}"),
+            "correct its sender",
+            e,
+        )
+    };
+    let sent: Sent = serde_json::from_slice(body).map_err(refused)?;
+    serde_json::from_value(sent.detail).map_err(refused)
+}

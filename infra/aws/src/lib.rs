@@ -17,7 +17,7 @@ mod stream_letters;
 
 pub use connect::{connect, dynamodb, event_bridge, s3, secrets_manager, sqs, ssm};
 pub use dynamo_rows::{DynamoRows, Tables};
-pub use event_bridge_bus::EventBridgeBus;
+pub use event_bridge_bus::{EventBridgeBus, event_of};
 pub use names::safe_name;
 pub use parameters::ParameterStore;
 pub use s3_artifacts::S3Artifacts;

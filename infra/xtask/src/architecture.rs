@@ -56,13 +56,15 @@ const ARROWS: &[(&str, May)] = &[
     ("host", May::Product),
     ("xtask", May::Only(&[])),
     ("contract", May::Anything),
+    ("emulator", May::Only(&[])),
     ("e2e", May::Anything),
     ("simulation", May::Anything),
     ("benches", May::Anything),
 ];
 
 /// Crates that no part of the product may depend on.
-const NOT_PRODUCT: &[&str] = &["host", "functions", "xtask", "contract", "e2e", "simulation", "benches"];
+const NOT_PRODUCT: &[&str] =
+    &["host", "functions", "xtask", "contract", "emulator", "e2e", "simulation", "benches"];
 
 /// Crates that stay pure, and what would end that, however far below.
 const PURE: &[&str] = &["domain", "events"];

@@ -13,8 +13,11 @@ pub struct Case<S> {
 /// A table of cases, each named after its function.
 macro_rules! table {
     ($(#[$doc:meta])* $subject:ty: $($name:ident),* $(,)?) => {
+        $crate::case::table! { $(#[$doc])* table $subject: $($name),* }
+    };
+    ($(#[$doc:meta])* $table:ident $subject:ty: $($name:ident),* $(,)?) => {
         $(#[$doc])*
-        pub fn table() -> Vec<$crate::Case<$subject>> {
+        pub fn $table() -> Vec<$crate::Case<$subject>> {
             vec![$($crate::Case { name: stringify!($name), run: |subject| Box::pin($name(subject)) }),*]
         }
     };
