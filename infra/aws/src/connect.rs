@@ -17,6 +17,11 @@ const CALL: Duration = Duration::from_secs(20);
 /// Attempts of a call that may be repeated.
 const ATTEMPTS: u32 = 4;
 
+/// Between the first two attempts, at most; doubling.
+const BACKOFF: Duration = Duration::from_millis(100);
+/// Between any two.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(2);
+
 /// Reads the region, the credentials and the endpoint from where AWS's own tools do.
 pub async fn connect() -> SdkConfig {
     let http =
@@ -29,7 +34,12 @@ pub async fn connect() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
         .http_client(http)
         .timeout_config(timeouts)
-        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+        .retry_config(
+            RetryConfig::standard()
+                .with_max_attempts(ATTEMPTS)
+                .with_initial_backoff(BACKOFF)
+                .with_max_backoff(LONGEST_BACKOFF),
+        )
         .load()
         .await
 }

@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::types::{
 };
 use ports::PortError;
 use ports::commit::{Commit, CommitError, Committed, Conflict, Op};
+use uuid::Uuid;
 
 use crate::dynamo_item::{self, Body, Item, amount, free, limit, number, text};
 use crate::dynamo_rows::DynamoRows;
@@ -244,7 +245,7 @@ async fn transact(rows: &DynamoRows, commit: &Commit, items: &[Written]) -> Atte
         .transact_write_items()
         .set_transact_items(Some(built))
         // The same bytes under the same name are written once, for ten minutes.
-        .client_request_token(commit.id.0.to_string())
+        .client_request_token(token(&rows.tables.prefix, commit).to_string())
         .customize()
         .config_override(once())
         .send()
@@ -282,6 +283,11 @@ async fn transact(rows: &DynamoRows, commit: &Commit, items: &[Written]) -> Atte
         }
         Some(_) | None => failed("DynamoDB", error),
     }
+}
+
+/// A commit's name among all stacks of an account.
+fn token(prefix: &str, commit: &Commit) -> Uuid {
+    Uuid::new_v5(&commit.id.0, prefix.as_bytes())
 }
 
 fn said(reasons: &[CancellationReason]) -> String {

@@ -18,12 +18,8 @@ const THROTTLED: &[&str] = &[
 ];
 
 /// Said of what isn't there.
-const MISSING: &[&str] = &[
-    "ResourceNotFoundException",
-    "NoSuchBucket",
-    "QueueDoesNotExist",
-    "AWS.SimpleQueueService.NonExistentQueue",
-];
+const MISSING: &[&str] =
+    &["ResourceNotFoundException", "NoSuchBucket", "QueueDoesNotExist", "NonExistentQueue"];
 
 /// Said of credentials.
 const CREDENTIALS: &[&str] = &[
@@ -57,7 +53,7 @@ pub(crate) fn outcome<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> Out
         SdkError::DispatchFailure(_) | SdkError::TimeoutError(_) | SdkError::ResponseError(_) => {
             Outcome::Unknown
         }
-        SdkError::ServiceError(service) => match service.err().code() {
+        SdkError::ServiceError(service) => match service.err().code().map(plain) {
             Some(code) if known(THROTTLED, code) || known(CREDENTIALS, code) || known(RIGHTS, code) => {
                 Outcome::NotDone
             }
@@ -68,6 +64,11 @@ pub(crate) fn outcome<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> Out
         },
         _ => Outcome::Unknown,
     }
+}
+
+/// SQS's codes come with its name before them, and without.
+pub(crate) fn plain(code: &str) -> &str {
+    code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code)
 }
 
 fn known(codes: &[&str], code: &str) -> bool {
@@ -81,7 +82,7 @@ where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     R: std::fmt::Debug + Send + Sync + 'static,
 {
-    let code = error.as_service_error().and_then(|e| e.code()).unwrap_or_default().to_owned();
+    let code = error.as_service_error().and_then(|e| e.code()).map(plain).unwrap_or_default().to_owned();
     let said = error.as_service_error().and_then(|e| e.message()).unwrap_or_default().to_owned();
     let hint = if known(MISSING, &code) {
         "it does not exist: deploy the stack, and see that the function's variables name it"

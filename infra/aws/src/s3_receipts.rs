@@ -19,19 +19,27 @@ pub struct S3Receipts {
     pub bucket: String,
 }
 
+/// How often an answer that broke off is asked for again.
+const CUT_OFF: u32 = 4;
 /// How often a write that met another one is tried again.
 const MEETINGS: u32 = 8;
 
 /// Reads an object; None where there is none.
 pub(crate) async fn get(client: &Client, bucket: &str, key: &str) -> Result<Option<Vec<u8>>, PortError> {
-    match client.get_object().bucket(bucket).key(key).send().await {
-        Ok(answer) => {
-            let bytes = answer.body.collect().await.map_err(|e| PortError::unavailable(bucket, e))?;
-            Ok(Some(bytes.to_vec()))
+    let mut cut = None;
+    // The SDK repeats a call that failed, but not one whose answer broke off in the middle.
+    for _ in 0..CUT_OFF {
+        match client.get_object().bucket(bucket).key(key).send().await {
+            Ok(answer) => match answer.body.collect().await {
+                Ok(bytes) => return Ok(Some(bytes.to_vec())),
+                Err(e) => cut = Some(e),
+            },
+            Err(e) if e.as_service_error().is_some_and(|e| e.is_no_such_key()) => return Ok(None),
+            Err(e) => return Err(fault(bucket, e)),
         }
-        Err(e) if e.as_service_error().is_some_and(|e| e.is_no_such_key()) => Ok(None),
-        Err(e) => Err(fault(bucket, e)),
     }
+    let why = cut.map_or_else(|| "its answer broke off".to_owned(), |e| e.to_string());
+    Err(PortError::unavailable(bucket, why))
 }
 
 /// Writes an object if nothing is there.

@@ -14,7 +14,7 @@ use ports::PortError;
 use ports::queue::{DeadLetter, Delivery, Message, Queue};
 use uuid::Uuid;
 
-use crate::fault::fault;
+use crate::fault::{fault, plain};
 use crate::sqs_message::{CORRELATION, GROUP, ID, REASON, SqsRecord, group_id};
 
 /// Which queues there are, and where.
@@ -119,11 +119,10 @@ fn record(message: SqsMessage) -> SqsRecord {
 /// Whether SQS says that a receipt no longer holds: somebody else has the message, or it is gone.
 fn lease_is_lost(code: Option<&str>) -> bool {
     matches!(
-        code,
+        code.map(plain),
         Some(
             "ReceiptHandleIsInvalid"
                 | "MessageNotInflight"
-                | "AWS.SimpleQueueService.MessageNotInflight"
                 | "InvalidParameterValue"
                 | "InvalidParameterValueException"
                 | "InvalidIdFormat"

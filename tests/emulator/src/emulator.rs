@@ -10,7 +10,7 @@ use crate::{free_port, healthy, program};
 /// A running emulator; it ends with the test.
 pub struct Emulator {
     folder: tempfile::TempDir,
-    child: Child,
+    child: Mutex<Child>,
     port: u16,
     passed: Mutex<Duration>,
 }
@@ -59,7 +59,7 @@ impl Emulator {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|e| panic!("{} can't be started: {e}", program("ministack").display()));
-        let emulator = Emulator { folder, child, port, passed: Mutex::default() };
+        let emulator = Emulator { folder, child: Mutex::new(child), port, passed: Mutex::default() };
         healthy(&format!("{url}/_ministack/health"), &emulator.log_file());
         emulator
     }
@@ -92,6 +92,13 @@ impl Emulator {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
+    /// Ends it.
+    pub fn stop(&self) {
+        let mut child = self.child.lock().unwrap();
+        drop(child.kill());
+        drop(child.wait());
+    }
+
     /// A folder that ends with it.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -100,7 +107,6 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        self.stop();
     }
 }
