@@ -360,7 +360,7 @@ impl Aggregate for ProvisioningRun {
     }
 
     fn decide(&self, command: RunCommand, now: DateTime<Utc>) -> Result<(Self, Vec<Event>), RunRefusal> {
-        match command {
+        match command.bounded() {
             RunCommand::RecordPlan { plan, route, expires_at, logs } => match &self.state {
                 RunState::PlanPending => self.record_plan(*plan, route, expires_at, logs, now),
                 RunState::PlanRecorded { .. }
