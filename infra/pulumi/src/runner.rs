@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::collect;
-use crate::program_check::check_program;
+use crate::program_check::{ProgramRefusal, check_program};
 use crate::remains;
 use crate::stack::{config_file, stack_name};
 use crate::steps::Steps;
@@ -132,8 +132,11 @@ impl HostRunner {
             Err(e) if e.is_temporary() && applied.is_none() => return Err(later(e)),
             Err(e) => return Err(failed(reason, e.chain())),
         };
-        let project =
-            check_program(&checkout.program).map_err(|e| failed(reason, ports::error::chain(&e)))?;
+        let refused = |e: ProgramRefusal| {
+            let (path, commit) = (&job.program.path, job.program.commit.short());
+            failed(reason, format!("program {path:?} at commit {commit}: {}", ports::error::chain(&e)))
+        };
+        let project = check_program(&checkout.program).map_err(refused)?;
         let stack = stack_name(&job.tenant, &job.environment);
         let about = About {
             run: job.run,

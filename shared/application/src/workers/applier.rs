@@ -421,7 +421,7 @@ impl Applier {
             changes: outcome.changes,
             resources: outcome.resources,
             state,
-            authority: serde_json::to_value(claimed.authority)?,
+            authority: serde_json::to_value(claimed.run.evidence(claimed.authority))?,
             token: claimed.token.to_string(),
             logs_ref,
             runner_version: self.runner.version(),

@@ -213,6 +213,26 @@ fn an_approval_binds_the_plan_that_was_read() {
 }
 
 #[test]
+fn who_approved_is_told_as_long_as_the_run_is() {
+    let approved = start(&approve(&waiting(), approval("bob", 1)).unwrap()).unwrap();
+    let evidence = serde_json::to_value(approved.evidence(&Authority::PlanApproval)).unwrap();
+    assert_eq!((&evidence["by"], &evidence["decidedBy"]), (&"plan-approval".into(), &"bob".into()));
+    assert!(evidence["approvalId"].is_string() && evidence["decidedAt"].is_string(), "{evidence}");
+    let apply = Box::new(apply(serde_json::json!({})));
+    let ended = decide(&approved, RunCommand::Finish { token: token(1), apply, failure: None, logs: None });
+    assert_eq!(ended.unwrap().approval().unwrap().decided_by, principal("bob"));
+    let by_promotion = run(Promotion).evidence(&Authority::PromotionApproval);
+    assert_eq!(by_promotion.approved.unwrap().decided_by, principal("ada"));
+    let by_policy = serde_json::to_value(run(Manual).evidence(&by_policy())).unwrap();
+    assert_eq!(by_policy, serde_json::json!({"by": "policy", "policies": ["a-policy"]}));
+    // A row from before is still read.
+    let mut old = serde_json::to_value(&approved).unwrap();
+    old.as_object_mut().unwrap().remove("approved");
+    let old: ProvisioningRun = serde_json::from_value(old).unwrap();
+    assert_eq!(old.evidence(&Authority::PlanApproval).approved, None);
+}
+
+#[test]
 fn who_requested_a_run_does_not_approve_it() {
     assert_eq!(approve(&waiting(), approval("ada", 1)).unwrap_err().code(), "run-own-approval");
 }
