@@ -96,10 +96,23 @@ impl SecretBroker for SecretsManagerBroker {
         self.read(&self.name(tenant, reference)).await
     }
 
-    async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError> {
+    async fn passphrase(
+        &self,
+        tenant: &TenantId,
+        environment: &EnvironmentId,
+        may_make: bool,
+    ) -> Result<Secret, PortError> {
         let name = self.passphrase_name(tenant, environment);
         if let Some(found) = self.read(&name).await? {
             return Ok(found.value);
+        }
+        if !may_make {
+            return Err(PortError::broken(
+                format!(
+                    "the passphrase of environment {environment} is missing, and its state is encrypted with it"
+                ),
+                format!("restore the secret {name}, then run again"),
+            ));
         }
         let made = format!("{}{}", self.ids.fresh().simple(), self.ids.fresh().simple());
         self.create(&name, &made).await?;

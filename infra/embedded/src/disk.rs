@@ -41,6 +41,15 @@ pub(crate) fn put_once(path: &Path, bytes: &[u8], mode: u32, unique: &str) -> io
     }
 }
 
+/// Writes over what is there: to a temporary file, fsync, then a rename.
+pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32, unique: &str) -> io::Result<()> {
+    let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
+    let temporary = parent.join(format!(".{unique}.tmp"));
+    write_synced(&temporary, bytes, mode)?;
+    fs::rename(&temporary, path)?;
+    File::open(parent)?.sync_all()
+}
+
 fn compare(path: &Path, bytes: &[u8]) -> io::Result<Option<Put>> {
     match fs::read(path) {
         Ok(found) if found == bytes => Ok(Some(Put::Same)),

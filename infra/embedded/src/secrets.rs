@@ -193,17 +193,31 @@ impl SecretBroker for FileSecrets {
         }
     }
 
-    async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError> {
+    async fn passphrase(
+        &self,
+        tenant: &TenantId,
+        environment: &EnvironmentId,
+        may_make: bool,
+    ) -> Result<Secret, PortError> {
         let file =
             self.folder.join("passphrases").join(name(tenant.as_str())).join(name(environment.as_str()));
-        let this = self.clone();
-        let made = tokio::task::spawn_blocking(move || {
-            if let Some(parent) = file.parent() {
+        let (this, path) = (self.clone(), file.clone());
+        let found = tokio::task::spawn_blocking(move || {
+            if !may_make {
+                return read_private(&path);
+            }
+            if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            this.made_once(&file)
+            this.made_once(&path).map(Some)
         });
-        let made = made.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?;
-        made.map(Secret::new).map_err(fault)
+        let found =
+            found.await.map_err(|e| PortError::unavailable("the Secret Broker", e))?.map_err(fault)?;
+        found.map(Secret::new).ok_or_else(|| {
+            PortError::broken(
+                format!("the passphrase of environment {environment} is missing, and its state is encrypted with it"),
+                format!("restore {} from a backup, then run again", file.display()),
+            )
+        })
     }
 }

@@ -20,7 +20,7 @@ pub use exit::{EndedBy, Exit, Status, StepExit};
 pub use identity::ProcessId;
 pub use job::{Graceful, Job, MARKER_VARIABLE, SecretFile, Secrets, Stdin, Step};
 pub use life::{Evidence, Life, Proof};
-pub use look::{look, wait};
+pub use look::{left_behind, look, wait};
 pub use start::{StartError, Started, start};
 pub use stop::{StopError, kill, remove, stop};
 pub use supervisor::{SUPERVISE_ARGUMENT, supervisor_main};

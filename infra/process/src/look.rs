@@ -109,6 +109,18 @@ pub(crate) fn signs(dir: &Path, record: &JobRecord, supervisor: Option<&Supervis
     )
 }
 
+/// Processes that carry a session's marker or hold its lock, though its directory may be gone: without it nothing
+/// else tells whether the session was ever started.
+pub fn left_behind(dir: &Path, marker: &str) -> Vec<ProcessId> {
+    // The lock's name in /proc is the resolved one; of a directory that is gone only the parent can be resolved.
+    let parent = dir.parent().and_then(|parent| parent.canonicalize().ok());
+    let dir = match (parent, dir.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        (_, _) => dir.to_owned(),
+    };
+    Signs::new(marker, &dir.join(LOCK), None, None).members()
+}
+
 /// How often a session without a named process is looked at: it is just coming up.
 const COMING_UP: Duration = Duration::from_millis(5);
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::redact::{MASK, Redactor};
 
 /// The key under which Pulumi marks a value, and the mark of a secret.
-const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
+pub(crate) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
 const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
 
 /// A state.
@@ -82,7 +82,8 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn masked(value: &Value) -> Value {
+/// A value whose secrets, as Pulumi marks them, are masked.
+pub(crate) fn masked(value: &Value) -> Value {
     match value {
         Value::Object(map) if map.get(SIGNATURE).and_then(Value::as_str) == Some(SECRET) => {
             Value::String(MASK.to_owned())

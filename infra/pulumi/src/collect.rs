@@ -10,7 +10,8 @@ use process::{EndedBy, Exit, Status};
 
 use crate::checkpoint::Checkpoint;
 use crate::engine_events;
-use crate::preview::{self, short, tidy};
+use crate::failure::{self, Seen};
+use crate::preview::{self, clean, short};
 use crate::redact::Redactor;
 use crate::refresh;
 use crate::runner::About;
@@ -70,7 +71,7 @@ fn output(session: &Path, step: &str, kind: &str) -> Vec<u8> {
 }
 
 /// Why a session ended early, if the session itself says so.
-fn stopped(exit: &Exit) -> Option<(FailureReason, String)> {
+pub(crate) fn stopped(exit: &Exit) -> Option<(FailureReason, String)> {
     let timed_out = exit.steps.iter().find(|s| s.timed_out);
     match &exit.ended_by {
         EndedBy::Completed => None,
@@ -93,13 +94,22 @@ fn duration(exit: &Exit) -> u64 {
     exit.ended_unix_ms.saturating_sub(exit.started_unix_ms)
 }
 
-/// Errors that Pulumi writes to its error output, without its noise.
-fn said(stderr: &[u8]) -> String {
-    let text = tidy(&String::from_utf8_lossy(stderr));
+/// Errors that Pulumi writes to its error output, without its noise and without secrets. It may have been stopped in
+/// the middle of a line.
+fn said(stderr: &[u8], redactor: &Redactor) -> String {
+    let text = clean(&redactor.printed(&String::from_utf8_lossy(stderr)), redactor);
     let noise = |l: &&str| !l.trim().is_empty() && !l.starts_with("warning: using pulumi-");
     text.lines().filter(noise).collect::<Vec<_>>().join("\n")
 }
 
+/// What of its output is no JSON: what Pulumi prints before it begins, or where it breaks off.
+fn plain(stdout: &[u8], redactor: &Redactor) -> String {
+    let is_json = stdout.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    let text = if is_json { String::new() } else { said(stdout, redactor) };
+    text.lines().filter(|l| !l.starts_with('{')).collect::<Vec<_>>().join("\n")
+}
+
+/// Secrets go before the beginning is cut off.
 fn log(text: String, redactor: &Redactor) -> Vec<u8> {
     let text = redactor.text(&text);
     if text.len() <= LOG_LIMIT {
@@ -124,7 +134,7 @@ pub(crate) fn plan(
     let stdout = output(session, "preview", "stdout");
     let mut text = String::new();
     for step in &exit.steps {
-        let stderr = said(&output(session, &step.name, "stderr"));
+        let stderr = said(&output(session, &step.name, "stderr"), redactor);
         if !stderr.is_empty() {
             text.push_str(&format!("{}: {stderr}\n", step.name));
         }
@@ -132,18 +142,21 @@ pub(crate) fn plan(
     let preview = preview::parse(&stdout);
     let diagnostics = preview.iter().flat_map(|p| &p.diagnostics).filter(|d| d.severity != "debug");
     for diagnostic in diagnostics {
-        text.push_str(&format!("{}: {}\n", diagnostic.severity, tidy(&diagnostic.message)));
+        text.push_str(&format!("{}: {}\n", diagnostic.severity, clean(&diagnostic.message, redactor)));
     }
     for step in preview.iter().flat_map(|p| &p.steps) {
-        text.push_str(&format!("{} {}\n", step.op, step.urn));
+        text.push_str(&format!("{} {}\n", step.op, redactor.text(&step.urn)));
     }
     let refresh = refresh::check(
         exit,
         &output(session, REFRESH, "stdout"),
-        &said(&output(session, REFRESH, "stderr")),
+        &said(&output(session, REFRESH, "stderr"), redactor),
         redactor,
     );
-    let result = planned(workspace, about, exit, preview, &text)
+    if preview.is_none() {
+        text.push_str(&plain(&stdout, redactor));
+    }
+    let result = planned(workspace, about, exit, preview, &text, redactor)
         .map(|plan| PlannedChanges { refresh, ..plan })
         .map_err(|(reason, message)| Failure { reason, message: redactor.text(&message) });
     PlanOutcome { result, log: log(text, redactor), duration_ms: duration(exit) }
@@ -155,6 +168,7 @@ fn planned(
     exit: &Exit,
     preview: Option<preview::Preview>,
     text: &str,
+    redactor: &Redactor,
 ) -> Result<PlannedChanges, (FailureReason, String)> {
     // A look at what is there that took too long fails no plan.
     let looked = matches!(&exit.ended_by, EndedBy::StepFailed { name } if name == REFRESH);
@@ -163,18 +177,18 @@ fn planned(
     }
     let failed = |message: String| (FailureReason::PlanFailed, message);
     if !looked && exit.ended_by != EndedBy::Completed {
-        let errors = preview.as_ref().map(preview::Preview::errors).unwrap_or_default();
+        let errors = preview.as_ref().map(|p| p.errors(redactor)).unwrap_or_default();
         let mut lines: Vec<String> = errors
             .into_iter()
             .map(|(urn, message)| urn.map_or(message.clone(), |urn| format!("{urn}: {message}")))
             .collect();
         lines.dedup();
         let message = if lines.is_empty() { text.trim().to_owned() } else { lines.join("; ") };
-        let message = if message.is_empty() { "Pulumi gave no reason".to_owned() } else { message };
+        let message = if message.is_empty() { "Pulumi said nothing".to_owned() } else { message };
         return Err(failed(format!("{}; correct the program and commit", short(&message))));
     }
     let preview = preview.ok_or_else(|| failed("Pulumi's preview printed no plan".to_owned()))?;
-    let steps = preview.steps().map_err(failed)?;
+    let steps = preview.steps(redactor).map_err(failed)?;
     let read = |path: std::path::PathBuf| {
         std::fs::read(&path).map_err(|e| failed(format!("{} can't be read: {e}", path.display())))
     };
@@ -201,8 +215,8 @@ pub(crate) fn apply(
     redactor: &Redactor,
 ) -> ApplyOutcome {
     let stdout = output(session, "up", "stdout");
-    let stderr = said(&output(session, "up", "stderr"));
-    let events = engine_events::parse(&stdout);
+    let stderr = said(&output(session, "up", "stderr"), redactor);
+    let events = engine_events::parse(&stdout, redactor);
     let state = std::fs::read(workspace.checkpoint(&about.project, &about.stack)).ok();
     let checkpoint = state.as_deref().map(Checkpoint::parse);
     let moved = match (&state, before) {
@@ -211,16 +225,29 @@ pub(crate) fn apply(
         (None, _) => false,
     };
     let mut failing = events.failing;
+    let part = engine_events::preview_part(&stdout);
     if failing.is_empty()
-        && let Some(part) = engine_events::preview_part(&stdout)
+        && let Some(part) = part
     {
-        let errors = preview::parse(part).map(|p| p.errors()).unwrap_or_default();
+        let errors = preview::parse(part).map(|p| p.errors(redactor)).unwrap_or_default();
         failing.extend(errors.into_iter().map(|(urn, message)| FailedResource { urn, message }));
     }
     for resource in &mut failing {
-        resource.message = redactor.text(&short(&resource.message));
+        resource.message = short(&resource.message);
     }
-    let mut failure = failure(end, events.result.as_deref(), &failing, &stderr, moved);
+    let outputs = std::fs::read(workspace.plan()).map(|p| failure::planned_outputs(&p)).unwrap_or_default();
+    let seen = Seen {
+        end,
+        result: events.result.as_deref(),
+        failing: &failing,
+        stderr: &stderr,
+        stdout: &plain(&stdout, redactor),
+        only_previewed: part.is_some_and(|part| part.len() + 1 >= stdout.len()),
+        moved,
+        outputs: &outputs.iter().map(|name| redactor.text(name)).collect::<Vec<_>>(),
+        disk_full: failure::disk_is_full(&workspace.root),
+    };
+    let mut failure = seen.failure();
     let (mut pending_operations, mut outputs, mut resources) = (false, serde_json::json!({}), vec![]);
     match checkpoint {
         Some(Ok(checkpoint)) => {
@@ -237,7 +264,13 @@ pub(crate) fn apply(
             failure.get_or_insert(Failure { reason: FailureReason::ApplyFailed, message });
         }
     }
-    let text = format!("{}{stderr}\n", events.log);
+    let mut text = format!("{}{stderr}\n", events.log);
+    for resource in &failing {
+        text.push_str(&format!("{} {}\n", resource.urn.as_deref().unwrap_or("error:"), resource.message));
+    }
+    if let Some(failure) = &failure {
+        text.push_str(&format!("{}\n", failure.message));
+    }
     let readable = state.filter(|s| moved && Checkpoint::parse(s).is_ok());
     ApplyOutcome {
         failure: failure.map(|f| Failure { message: redactor.text(&f.message), ..f }),
@@ -253,53 +286,4 @@ pub(crate) fn apply(
             End::Died(_) => 0,
         },
     }
-}
-
-fn failure(
-    end: &End,
-    result: Option<&str>,
-    failing: &[FailedResource],
-    stderr: &str,
-    moved: bool,
-) -> Option<Failure> {
-    let touched = if moved { "some resources were changed" } else { "the state was not changed" };
-    let next = "see the receipt, then plan again";
-    let because = |reason: FailureReason, why: String| {
-        Some(Failure { reason, message: format!("{why}; {touched}; {next}") })
-    };
-    let exit = match end {
-        End::Died(proof) => {
-            return because(FailureReason::Interrupted, format!("whoever ran it died ({proof})"));
-        }
-        End::Exited(exit) => exit,
-    };
-    if let Some((reason, why)) = stopped(exit) {
-        let reason = if reason == FailureReason::PlanFailed { FailureReason::ApplyFailed } else { reason };
-        return because(reason, why);
-    }
-    if exit.ended_by == EndedBy::Completed && result.is_none_or(|r| r == "succeeded") {
-        return None;
-    }
-    if was_killed(exit, "up") {
-        return because(FailureReason::Interrupted, "Pulumi was killed".to_owned());
-    }
-    let says = |what: &str| stderr.contains(what) || failing.iter().any(|f| f.message.contains(what));
-    if says("update canceled") || says("update cancelled") {
-        return because(FailureReason::Interrupted, "Pulumi was told to stop".to_owned());
-    }
-    if !moved && (says("violates plan") || says("not allowed by the plan") || says("plan constraints")) {
-        let why = format!("what Pulumi would do now is not what was planned: {}", names(failing, stderr));
-        return because(FailureReason::PlanStale, why);
-    }
-    because(FailureReason::ApplyFailed, names(failing, stderr))
-}
-
-fn names(failing: &[FailedResource], stderr: &str) -> String {
-    let name = |f: &FailedResource| match &f.urn {
-        Some(urn) => format!("{urn}: {}", f.message),
-        None => f.message.clone(),
-    };
-    let named = failing.iter().map(name).collect::<Vec<_>>().join("; ");
-    let why = if named.is_empty() { stderr.to_owned() } else { named };
-    if why.is_empty() { "Pulumi gave no reason".to_owned() } else { short(&why) }
 }

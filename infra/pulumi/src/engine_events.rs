@@ -6,7 +6,8 @@ use domain::receipt::FailedResource;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::preview::tidy;
+use crate::preview::clean;
+use crate::redact::Redactor;
 
 /// What an apply's events say.
 #[derive(Debug, Default)]
@@ -62,7 +63,7 @@ struct SummaryEvent {
 }
 
 /// Reads the stream. Lines that are no events (the preview's object, a line that broke off) are passed over.
-pub(crate) fn parse(stdout: &[u8]) -> Applied {
+pub(crate) fn parse(stdout: &[u8], redactor: &Redactor) -> Applied {
     let mut applied = Applied::default();
     let mut said: Vec<(Option<String>, String)> = vec![];
     let mut failed: Vec<String> = vec![];
@@ -79,7 +80,7 @@ pub(crate) fn parse(stdout: &[u8]) -> Applied {
             failed.push(metadata.urn);
         }
         if let Some(diagnostic) = event.diagnostic_event {
-            let message = tidy(&diagnostic.message);
+            let message = clean(&diagnostic.message, redactor);
             if diagnostic.severity == "debug" || message.is_empty() {
                 continue;
             }
@@ -97,11 +98,15 @@ pub(crate) fn parse(stdout: &[u8]) -> Applied {
     for urn in &failed {
         let message = said.iter().filter(|(u, _)| u.as_deref() == Some(urn)).map(|(_, m)| m.as_str());
         let message = message.collect::<Vec<_>>().join("; ");
-        applied.failing.push(FailedResource { urn: Some(urn.clone()), message });
+        applied.failing.push(FailedResource { urn: Some(redactor.text(urn)), message });
     }
     if failed.is_empty() {
         let general = said.into_iter().filter(|(_, m)| !m.starts_with("update failed"));
-        applied.failing.extend(general.map(|(urn, message)| FailedResource { urn, message }));
+        let failed = |(urn, message): (Option<String>, String)| FailedResource {
+            urn: urn.map(|urn| redactor.text(&urn)),
+            message,
+        };
+        applied.failing.extend(general.map(failed));
     }
     applied
 }

@@ -3,16 +3,19 @@
 mod checkpoint;
 mod collect;
 mod engine_events;
+mod failure;
 mod preview;
 mod program_check;
 mod project;
 mod redact;
 mod refresh;
+mod remains;
 mod runner;
 mod stack;
 mod steps;
 mod toolbox;
 pub mod tools;
+mod values;
 mod workspace;
 
 pub use program_check::{ProgramRefusal, check_program};

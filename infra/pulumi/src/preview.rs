@@ -7,6 +7,9 @@ use domain::plan::{PlanStep, StepOp};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::redact::Redactor;
+use crate::values;
+
 /// What Pulumi printed.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Preview {
@@ -58,7 +61,7 @@ pub(crate) fn parse(stdout: &[u8]) -> Option<Preview> {
 impl Preview {
     /// The steps, sorted by URN, with the digest that compares two plans: over operations with old and new values,
     /// without what differs between two builds of the same plan.
-    pub(crate) fn steps(&self) -> Result<Steps, String> {
+    pub(crate) fn steps(&self, redactor: &Redactor) -> Result<Steps, String> {
         let mut steps = vec![];
         let mut compared = vec![];
         for step in &self.steps {
@@ -69,7 +72,8 @@ impl Preview {
             if resource_type == "pulumi:pulumi:Stack" {
                 continue;
             }
-            let changed = step.detailed_diff.iter().flatten().map(|(path, _)| path.clone()).collect();
+            let changed: Vec<String> =
+                step.detailed_diff.iter().flatten().map(|(path, _)| path.clone()).collect();
             compared.push((
                 step.urn.clone(),
                 step.op.clone(),
@@ -78,10 +82,11 @@ impl Preview {
                 step.replace_reasons.clone(),
             ));
             steps.push(PlanStep {
-                urn: step.urn.clone(),
+                urn: redactor.text(&step.urn),
                 op,
                 resource_type: resource_type.to_owned(),
-                changed,
+                values: values::of(op, step.old.as_ref(), step.new.as_ref(), &changed, redactor),
+                changed: changed.iter().map(|path| redactor.text(path)).collect(),
             });
         }
         steps.sort();
@@ -92,12 +97,15 @@ impl Preview {
     }
 
     /// What went wrong, for a person: errors with their URN, then whatever the program printed.
-    pub(crate) fn errors(&self) -> Vec<(Option<String>, String)> {
+    pub(crate) fn errors(&self, redactor: &Redactor) -> Vec<(Option<String>, String)> {
         let error = |d: &&Diagnostic| d.severity == "error" || d.severity == "info#err";
         self.diagnostics
             .iter()
             .filter(error)
-            .map(|d| (Some(d.urn.clone()).filter(|u| !u.is_empty()), tidy(&d.message)))
+            .map(|d| {
+                let urn = Some(redactor.text(&d.urn)).filter(|u| !u.is_empty());
+                (urn, clean(&d.message, redactor))
+            })
             .filter(|(_, m)| !m.is_empty())
             .collect()
     }
@@ -142,17 +150,19 @@ fn stable(state: &Value) -> Value {
     }
 }
 
-/// A message that fits an event.
-pub(crate) fn short(message: &str) -> String {
-    let mut end = message.len().min(2000);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    message.get(..end).unwrap_or_default().to_owned()
+/// A message that fits an event. It must be clean before: a secret that is cut is found by nobody.
+pub(crate) fn short(clean: &str) -> String {
+    domain::bounds::cut(clean, 2000)
+}
+
+/// A message as it is kept. Secrets are taken out before anything else is, and after: what is taken out could have
+/// stood inside one.
+pub(crate) fn clean(message: &str, redactor: &Redactor) -> String {
+    redactor.text(&tidy(&redactor.text(message)))
 }
 
 /// A message without colours and without its prefix.
-pub(crate) fn tidy(message: &str) -> String {
+fn tidy(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     let mut letters = message.chars();
     while let Some(letter) = letters.next() {

@@ -24,12 +24,9 @@ pub struct Project {
 pub enum ProjectError {
     /// There is none.
     #[error(
-        "the folder {folder:?} of the repository has no Pulumi.yaml; give the folder of the program with its path"
+        "there is no Pulumi.yaml in the program's folder; name the folder that has it as the program's path"
     )]
-    Missing {
-        /// The folder.
-        folder: PathBuf,
-    },
+    Missing,
     /// It can't be read.
     #[error("Pulumi.yaml can't be read: {problem}; correct it and commit")]
     Unreadable {
@@ -52,14 +49,16 @@ impl Project {
     pub fn read(folder: &Path) -> Result<Project, ProjectError> {
         let names = ["Pulumi.yaml", "Pulumi.yml"];
         let path = names.iter().map(|n| folder.join(n)).find(|p| p.is_file());
-        let path = path.ok_or_else(|| ProjectError::Missing { folder: folder.to_owned() })?;
+        let path = path.ok_or(ProjectError::Missing)?;
         let unreadable = |problem: String| ProjectError::Unreadable { problem };
         let size = std::fs::metadata(&path).map_err(|e| unreadable(e.to_string()))?.len();
         if size > LARGEST {
             return Err(unreadable(format!("it has {size} bytes")));
         }
         let text = std::fs::read_to_string(&path).map_err(|e| unreadable(e.to_string()))?;
-        let file: Value = serde_norway::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
+        let mut file: Value = serde_norway::from_str(&text).map_err(|e| unreadable(e.to_string()))?;
+        // As Pulumi reads it: what `<<` brings counts.
+        file.apply_merge().map_err(|e| unreadable(e.to_string()))?;
         let name = file.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if name.is_empty() {
             return Err(ProjectError::NoField { field: "name" });

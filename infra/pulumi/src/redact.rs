@@ -50,6 +50,20 @@ impl Redactor {
         out
     }
 
+    /// What a program printed that may have been stopped in the middle of a word: the beginning of a secret at the
+    /// very end is taken out too.
+    pub fn printed(&self, text: &str) -> String {
+        let mut out = self.text(text);
+        let begun = |form: &String| {
+            (SHORTEST..form.len()).rev().find(|n| form.get(..*n).is_some_and(|start| out.ends_with(start)))
+        };
+        if let Some(longest) = self.forms.iter().filter_map(begun).max() {
+            out.truncate(out.len() - longest);
+            out.push_str(MASK);
+        }
+        out
+    }
+
     /// A value without the secrets, in keys and in texts.
     pub fn value(&self, value: &Value) -> Value {
         match value {
@@ -136,6 +150,14 @@ mod tests {
             let left = redactor.text(&format!("a {form} b"));
             assert!(left.contains(MASK) && !left.contains("w<rd"), "{form} -> {left}");
         }
+    }
+
+    #[test]
+    fn a_secret_that_was_cut_off_while_it_was_printed_is_taken_out() {
+        let redactor = Redactor::new(["correct horse battery", "other"]);
+        assert_eq!(redactor.printed("it says correct hor"), format!("it says {MASK}"));
+        assert_eq!(redactor.printed("it says correct horse battery"), format!("it says {MASK}"));
+        assert_eq!(redactor.printed("it says cor"), "it says cor");
     }
 
     #[test]

@@ -10,16 +10,16 @@ use crate::steps::REFRESH;
 /// None where nothing was looked at: a stack without a state.
 pub(crate) fn check(exit: &Exit, stdout: &[u8], stderr: &str, redactor: &Redactor) -> Option<RefreshCheck> {
     let step = exit.step(REFRESH)?;
-    let unknown = |why: String| RefreshCheck::Unknown { why: redactor.text(&preview::short(&why)) };
+    let unknown = |why: String| RefreshCheck::Unknown { why: preview::short(&redactor.text(&why)) };
     Some(match (&step.status, preview::parse(stdout)) {
         (_, _) if step.timed_out => unknown("it took too long".to_owned()),
-        (Status::Code(0), Some(found)) => differences(&found).map_or_else(unknown, |differing| {
+        (Status::Code(0), Some(found)) => differences(&found, redactor).map_or_else(unknown, |differing| {
             let looked_at = found.steps.iter().filter(|s| !is_stack(s)).count();
             RefreshCheck::Looked { looked_at: u32::try_from(looked_at).unwrap_or(u32::MAX), differing }
         }),
         (_, found) => {
             let mut why: Vec<String> =
-                found.iter().flat_map(Preview::errors).map(|(_, message)| message).collect();
+                found.iter().flat_map(|f| f.errors(redactor)).map(|(_, message)| message).collect();
             why.dedup();
             if why.is_empty() {
                 why.push(stderr.to_owned());
@@ -33,7 +33,7 @@ fn is_stack(step: &preview::Step) -> bool {
     step.urn.contains("::pulumi:pulumi:Stack::")
 }
 
-fn differences(found: &Preview) -> Result<Vec<RefreshedResource>, String> {
+fn differences(found: &Preview, redactor: &Redactor) -> Result<Vec<RefreshedResource>, String> {
     let mut differing = vec![];
     for step in found.steps.iter().filter(|s| !is_stack(s)) {
         let gone = match step.op.as_str() {
@@ -45,10 +45,10 @@ fn differences(found: &Preview) -> Result<Vec<RefreshedResource>, String> {
             }
         };
         let changed: Vec<String> =
-            step.detailed_diff.iter().flatten().map(|(path, _)| path.clone()).collect();
+            step.detailed_diff.iter().flatten().map(|(path, _)| redactor.text(path)).collect();
         // A difference in outputs alone is none.
         if gone || !changed.is_empty() {
-            differing.push(RefreshedResource { urn: step.urn.clone(), gone, changed });
+            differing.push(RefreshedResource { urn: redactor.text(&step.urn), gone, changed });
         }
     }
     differing.sort();

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::collect;
-use crate::program_check::check_program;
+use crate::program_check::{ProgramRefusal, check_program};
+use crate::remains;
 use crate::stack::{config_file, stack_name};
 use crate::steps::Steps;
 use crate::toolbox::ToolBox;
@@ -60,11 +61,11 @@ pub struct HostRunner {
 const PLAN_STARTS: u32 = 3;
 /// How long one wait blocks a thread.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long a dead copy of a state is watched.
-const WATCHED: Duration = Duration::from_secs(7 * 24 * 3600);
-
 /// In a session's place: it was never started, and now can't be.
 const NEVER: &str = "never-started";
+
+/// In a work folder: what it was made for. It is there before its session can be.
+pub(crate) const ABOUT: &str = "about.json";
 
 /// What a workspace says of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -131,8 +132,11 @@ impl HostRunner {
             Err(e) if e.is_temporary() && applied.is_none() => return Err(later(e)),
             Err(e) => return Err(failed(reason, e.chain())),
         };
-        let project =
-            check_program(&checkout.program).map_err(|e| failed(reason, ports::error::chain(&e)))?;
+        let refused = |e: ProgramRefusal| {
+            let (path, commit) = (&job.program.path, job.program.commit.short());
+            failed(reason, format!("program {path:?} at commit {commit}: {}", ports::error::chain(&e)))
+        };
+        let project = check_program(&checkout.program).map_err(refused)?;
         let stack = stack_name(&job.tenant, &job.environment);
         let about = About {
             run: job.run,
@@ -166,7 +170,7 @@ impl HostRunner {
         };
         let steps = steps.into_iter().map(|s| Step { env: env.clone(), ..s }).collect();
         let session = process::Job {
-            marker: format!("{}.{}.{start}", job.run, phase.as_str()),
+            marker: marker(job.run, phase, start),
             steps,
             deadline_unix_ms: job.deadline.timestamp_millis().unsigned_abs(),
             grace_ms: u64::try_from(self.settings.grace.as_millis()).unwrap_or(u64::MAX),
@@ -179,6 +183,7 @@ impl HostRunner {
         let started = blocking(move || {
             std::fs::create_dir_all(&local_root)?;
             std::fs::create_dir_all(settings.data.join("sessions"))?;
+            workspace::write(&workspace.root.join(ABOUT), &serde_json::to_vec(&about)?)?;
             workspace.put_state(&about.project, &about.stack, &state)?;
             workspace.link_plugins(
                 &settings.local_provider,
@@ -189,7 +194,6 @@ impl HostRunner {
             if let Some(plan_file) = plan_file {
                 workspace::write(&workspace.plan(), &plan_file)?;
             }
-            workspace::write(&workspace.root.join("about.json"), &serde_json::to_vec(&about)?)?;
             Ok(process::start(&settings.program, &dir, &session, &secrets))
         });
         match started.await.map_err(later)? {
@@ -227,6 +231,50 @@ impl HostRunner {
         env
     }
 
+    /// Whether a place was taken instead of a session, and no supervisor that had lost its own left a record in it.
+    async fn is_grave(&self, session: &Path) -> Result<bool, PortError> {
+        let session = session.to_owned();
+        blocking(move || {
+            let taken = session.join(NEVER).exists();
+            Ok(taken && !matches!(process::look(&session), Life::Finished { .. }))
+        })
+        .await
+    }
+
+    /// An apply without its session's folder. It was never started only if nothing else says that it was: no process
+    /// carries its mark, and no work folder was prepared for it (Rule 20).
+    async fn without_session(&self, job: &ApplyJob) -> Result<Progress<ApplyOutcome>, PortError> {
+        let run = job.job.run;
+        let (session, marker) = (self.session(run, Phase::Apply, 1), marker(run, Phase::Apply, 1));
+        let dir = session.clone();
+        let living = blocking(move || Ok(process::left_behind(&dir, &marker))).await?;
+        if !living.is_empty() {
+            return Ok(Progress::Unknown { why: session_is_gone(living.len()) });
+        }
+        // It is written before a session is started, so without it none was.
+        if !self.workspace(run, Phase::Apply, 1).join(ABOUT).exists() {
+            return Ok(never_started());
+        }
+        let died = "no process of it is left, and its session's folder is not there".to_owned();
+        self.collect(job, session, collect::End::Died(died)).await
+    }
+
+    /// What an apply that has ended left.
+    async fn collect(
+        &self,
+        job: &ApplyJob,
+        session: PathBuf,
+        end: collect::End,
+    ) -> Result<Progress<ApplyOutcome>, PortError> {
+        let (workspace, about) = self.about(job.job.run, Phase::Apply, 1).await?;
+        let redactor = collect::redactor(&job.job);
+        let before = job.job.state.clone();
+        let outcome = blocking(move || {
+            Ok(collect::apply(&session, &workspace, &about, &end, before.as_deref(), &redactor))
+        });
+        Ok(Progress::Finished(outcome.await?))
+    }
+
     async fn about(
         &self,
         run: ProvisioningRunId,
@@ -234,13 +282,26 @@ impl HostRunner {
         start: u32,
     ) -> Result<(Workspace, About), PortError> {
         let workspace = Workspace { root: self.workspace(run, phase, start) };
-        let file = workspace.root.join("about.json");
+        let file = workspace.root.join(ABOUT);
         let about = blocking(move || {
             let bytes = std::fs::read(file)?;
             serde_json::from_slice(&bytes).map_err(std::io::Error::other)
         });
         Ok((workspace, about.await?))
     }
+}
+
+/// What every process of a session carries in its environment.
+fn marker(run: ProvisioningRunId, phase: Phase, start: u32) -> String {
+    format!("{run}.{}.{start}", phase.as_str())
+}
+
+fn never_started<T>() -> Progress<T> {
+    Progress::Dead { proof: "Pulumi was never started".to_owned() }
+}
+
+fn session_is_gone(living: usize) -> String {
+    format!("its session's folder is gone, but {living} of its processes live")
 }
 
 fn later(error: PortError) -> NotStarted {
@@ -312,7 +373,7 @@ impl Runner for HostRunner {
             }
         }
         if !job.may_start && !session.exists() {
-            // Whoever may start it could still be on its way: take its place first, then say that it never ran.
+            // Whoever may start it could still be on its way: take its place first, then look at what is there.
             let (grave, parent) = (session.clone(), self.settings.data.join("sessions"));
             blocking(move || {
                 std::fs::create_dir_all(parent)?;
@@ -324,8 +385,8 @@ impl Runner for HostRunner {
             })
             .await?;
         }
-        if session.join(NEVER).exists() {
-            return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() });
+        if self.is_grave(&session).await? {
+            return self.without_session(job).await;
         }
         let end = match self.wait(&session).await? {
             Life::Finished { exit, survivors } if survivors.is_empty() => collect::End::Exited(exit),
@@ -335,23 +396,27 @@ impl Runner for HostRunner {
                 return Ok(Progress::Unknown { why });
             }
             Life::Dead(proof) if proof.may_have_run => collect::End::Died(format!("{:?}", proof.evidence)),
-            Life::Dead(_) | Life::NeverStarted => {
-                return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() });
-            }
+            Life::Dead(_) => return Ok(never_started()),
+            // Its folder was taken away while it was waited for.
+            Life::NeverStarted => return self.without_session(job).await,
             Life::Unknown { why, .. } => return Ok(Progress::Unknown { why }),
             Life::Running { .. } => return Ok(Progress::Running),
         };
-        let (workspace, about) = self.about(run, Phase::Apply, 1).await?;
-        let redactor = collect::redactor(&job.job);
-        let before = job.job.state.clone();
-        let outcome = blocking(move || {
-            Ok(collect::apply(&session, &workspace, &about, &end, before.as_deref(), &redactor))
-        });
-        Ok(Progress::Finished(outcome.await?))
+        self.collect(job, session, end).await
     }
 
     async fn look(&self, run: ProvisioningRunId, phase: Phase) -> Result<Progress<()>, PortError> {
-        let session = self.session(run, phase, self.newest(run, phase).max(1));
+        let start = self.newest(run, phase).max(1);
+        let session = self.session(run, phase, start);
+        if !session.exists() || session.join(NEVER).exists() {
+            let marker = marker(run, phase, start);
+            let living = blocking(move || Ok(process::left_behind(&session, &marker))).await?;
+            return Ok(if living.is_empty() {
+                Progress::Dead { proof: "no process of it lives".to_owned() }
+            } else {
+                Progress::Unknown { why: session_is_gone(living.len()) }
+            });
+        }
         Ok(match blocking(move || Ok(process::look(&session))).await? {
             Life::Running { .. } => Progress::Running,
             Life::Finished { .. } => Progress::Finished(()),
@@ -375,16 +440,17 @@ impl Runner for HostRunner {
             let session = self.session(run, phase, start);
             let workspace = Workspace { root: self.workspace(run, phase, start) };
             let cleaned = blocking(move || {
-                if session.join(NEVER).exists() {
-                    return std::fs::remove_dir_all(&session);
-                }
-                let over = !matches!(process::look(&session), Life::Running { .. } | Life::Unknown { .. });
+                let grave = session.join(NEVER).exists();
+                let over =
+                    grave || !matches!(process::look(&session), Life::Running { .. } | Life::Unknown { .. });
                 if phase == Phase::Apply {
-                    watch_dead_copy(&workspace)?;
+                    remains::watch_dead_copy(&workspace)?;
                 } else if over {
                     workspace.remove()?;
                 }
-                if over {
+                if grave {
+                    std::fs::remove_dir_all(&session)?;
+                } else if over {
                     process::remove(&session).map_err(std::io::Error::other)?;
                 }
                 Ok(())
@@ -399,33 +465,7 @@ impl Runner for HostRunner {
 
     async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError> {
         let folder = self.settings.data.join("work");
-        blocking(move || {
-            let mut found = vec![];
-            let entries = match std::fs::read_dir(&folder) {
-                Ok(entries) => entries,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(found),
-                Err(e) => return Err(e),
-            };
-            for entry in entries {
-                let workspace = Workspace { root: entry?.path() };
-                let Ok(bytes) = std::fs::read(workspace.ended()) else { continue };
-                let about: About = serde_json::from_slice(&bytes).map_err(std::io::Error::other)?;
-                let state =
-                    std::fs::read(workspace.checkpoint(&about.project, &about.stack)).unwrap_or_default();
-                if about.ended.as_ref() != Some(&Digest::of(&state)) {
-                    let seen = "the copy of its state changed after it had ended: somebody still works in it";
-                    found.push((about.tenant, about.environment, about.run, seen.to_owned()));
-                } else if std::fs::metadata(workspace.ended())?
-                    .modified()?
-                    .elapsed()
-                    .is_ok_and(|age| age > WATCHED)
-                {
-                    workspace.remove()?;
-                }
-            }
-            Ok(found)
-        })
-        .await
+        blocking(move || remains::zombies(&folder)).await
     }
 
     async fn tools(&self) -> Result<BTreeMap<String, String>, PortError> {
@@ -439,20 +479,6 @@ impl Runner for HostRunner {
 
 fn not_touched(why: &str) -> String {
     format!("{why}; nothing was touched: plan again")
-}
-
-/// Keeps the private copy of the state and its digest; the rest goes.
-fn watch_dead_copy(workspace: &Workspace) -> std::io::Result<()> {
-    if workspace.ended().exists() {
-        return Ok(());
-    }
-    let mut about: About = serde_json::from_slice(&std::fs::read(workspace.root.join("about.json"))?)?;
-    let state = std::fs::read(workspace.checkpoint(&about.project, &about.stack)).unwrap_or_default();
-    about.ended = Some(Digest::of(&state));
-    for folder in [workspace.worktree(), workspace.home(), workspace.tmp()] {
-        std::fs::remove_dir_all(folder)?;
-    }
-    workspace::write(&workspace.ended(), &serde_json::to_vec(&about)?)
 }
 
 /// Runs file work where it may block.

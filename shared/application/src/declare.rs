@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::aggregate::{Change, Scoped, Versioned};
+use domain::decided_at;
 use domain::deployment_specification::{Declaration, SpecificationVersion};
 use domain::environment_slot::{PromotionHead, SlotCommand};
 use domain::provisioning_run::{NewRun, RunCommand, RunSource};
@@ -71,7 +72,10 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
 
     // decide
     let late = promotion.as_ref().and_then(|mine| {
-        head.as_ref()?.newest_promotion.clone().filter(|newest| newest.decided_at > mine.decided_at)
+        let newest = head.as_ref()?.newest_promotion.clone()?;
+        // One that an earlier version took in although it was dated in the future stands before nobody.
+        let believed = decided_at::check(newest.decided_at, cx.now).is_ok();
+        (believed && newest.decided_at > mine.decided_at).then_some(newest)
     });
     let declared = match (&newest, &head) {
         (None, None) => Some(DeploymentSpecification::declare(wanted.declaration.clone(), cx.now)),

@@ -8,7 +8,7 @@ use domain::provisioning_run::{ApplyRecord, RunCommand, RunState, Token};
 use domain::receipt::{ApplyReceipt, OutcomeRecord, ReceiptKind};
 use domain::{Digest, EnvironmentSlot, ProvisioningRun};
 use ports::receipts::{blob_key, copy_link, run_key};
-use ports::{Artifacts, Commit, Cx, PortError, Put, Receipts, Store};
+use ports::{Artifacts, Commit, Cx, Put, Receipts, Store};
 
 use crate::turns;
 use crate::work::{Fault, or_again};
@@ -70,19 +70,19 @@ impl Finisher {
         let RunState::Applying { token, .. } = &run.state else { return Ok(()) };
         let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
         let slot = self.store.need::<EnvironmentSlot>(&slot).await?;
-        let blob = self.receipts.get(&blob_key(&outcome.receipt)).await?.ok_or_else(|| {
-            PortError::broken(
-                format!("apply receipt {} of run {} is missing", outcome.receipt, run.id),
-                "restore the receipts from the same backup as the store",
-            )
-        })?;
-        let receipt: ApplyReceipt = serde_json::from_slice(&blob)?;
+        let blob = self.receipts.get(&blob_key(&outcome.receipt)).await?;
+        let receipt = blob.and_then(|b| serde_json::from_slice::<ApplyReceipt>(&b).ok());
+        // A receipt that is gone or damaged keeps no run from ending: the chain's check names it.
+        let outputs = receipt.map_or_else(
+            || format!("unknown: apply receipt {} is missing or damaged", outcome.receipt).into(),
+            |receipt| receipt.outputs,
+        );
         // decide
         let token: Token = token.clone();
         let apply = ApplyRecord {
             link: slot.next_link(run.id, ReceiptKind::Apply, outcome.receipt.clone()),
             state: outcome.state.clone(),
-            outputs: receipt.outputs,
+            outputs,
         };
         let finish = RunCommand::Finish {
             token: token.clone(),

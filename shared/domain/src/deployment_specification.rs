@@ -10,9 +10,13 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::aggregate::{Address, Aggregate, Change, Facets, Key, Kind, Refusal};
+use crate::bounds::{TEXT, written};
 
 /// Namespace of the ids that we derive.
 pub const NAMESPACE: Uuid = Uuid::from_u128(0x6f1d_2c1e_8a54_5d0b_9a37_51c0_7e0d_c10d);
+
+/// Bytes of the references to configuration, and of those to secrets: a run keeps them with their versions.
+const REFS: usize = 32 * 1024;
 
 /// What a version says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +133,16 @@ pub enum SpecificationRefusal {
         /// The key.
         key: String,
     },
+    /// The runs of it could not be written down.
+    #[error("{field} has {bytes} bytes; at most {limit} are allowed; make it smaller")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
 }
 
 impl Refusal for SpecificationRefusal {
@@ -138,6 +152,7 @@ impl Refusal for SpecificationRefusal {
             SpecificationRefusal::DuplicateKey { .. } => "specification-duplicate-key",
             SpecificationRefusal::Empty { .. } => "specification-empty-field",
             SpecificationRefusal::ReservedKey { .. } => "specification-reserved-key",
+            SpecificationRefusal::TooLarge { .. } => "specification-too-large",
         }
     }
 }
@@ -199,6 +214,17 @@ impl DeploymentSpecification {
 fn check(declaration: &Declaration) -> Result<(), SpecificationRefusal> {
     if declaration.program.repository.trim().is_empty() {
         return Err(SpecificationRefusal::Empty { field: "program.repository" });
+    }
+    for (field, bytes, limit) in [
+        ("program.repository", written(&declaration.program.repository), TEXT),
+        ("program.path", written(&declaration.program.path), TEXT),
+        ("strategy", written(&declaration.strategy), TEXT),
+        ("configRefs", written(&declaration.config_refs), REFS),
+        ("secretRefs", written(&declaration.secret_refs), REFS),
+    ] {
+        if bytes > limit {
+            return Err(SpecificationRefusal::TooLarge { field, bytes, limit });
+        }
     }
     let keys = declaration.config_refs.iter().map(|r| (&r.key, &r.reference));
     let keys = keys.chain(declaration.secret_refs.iter().map(|r| (&r.key, &r.reference)));

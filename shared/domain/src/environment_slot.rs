@@ -415,6 +415,7 @@ impl Aggregate for EnvironmentSlot {
             }
             SlotCommand::Taint { run, reason } => {
                 if next.tainted.is_none() {
+                    let reason = crate::bounds::text(&reason);
                     next.tainted = Some(Taint { run, reason, at: now });
                 }
             }

@@ -1,6 +1,8 @@
 //! The pure heart: aggregates as states plus `decide`, routing, invariants. No clock, no IO, no async.
 
 pub mod aggregate;
+pub mod bounds;
+pub mod decided_at;
 pub mod deployment_specification;
 pub mod digest;
 pub mod environment;

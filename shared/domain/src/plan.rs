@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use events::{CommitHash, EnvironmentClass, PlanSummary, ReleaseId};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
 use crate::digest::Digest;
 
 /// What happens to one resource.
@@ -42,9 +43,26 @@ pub struct PlanStep {
     pub op: StepOp,
     /// Its type.
     pub resource_type: String,
-    /// Paths of the properties that differ, sorted; never their values.
+    /// Paths of the properties that differ, sorted.
     #[serde(default)]
     pub changed: Vec<String>,
+    /// What a reader of the plan has to know of their values: secrets masked, long ones cut. No digest is over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<StepValue>,
+}
+
+/// A value that a step gives or changes, for a reader.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepValue {
+    /// The property's path.
+    pub path: String,
+    /// Before, as JSON; None where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// After, as JSON; None where there will be none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
 }
 
 /// One input of a plan by reference and version; never its value.
@@ -90,6 +108,18 @@ impl BoundInputs {
     /// The inputs hash of the plan receipt.
     pub fn hash(&self) -> serde_json::Result<Digest> {
         Digest::of_json(self)
+    }
+
+    /// Why they don't fit into a run's row; None where they do.
+    pub fn too_large(&self) -> Option<String> {
+        let bytes = bounds::written(self);
+        let what = "what the plan rests on (references with their versions, the identity's name)";
+        (bytes > bounds::INPUTS).then(|| {
+            format!(
+                "{what} has {bytes} bytes; at most {} are allowed: give fewer or shorter references",
+                bounds::INPUTS
+            )
+        })
     }
 
     /// Names what differs, for a person; empty where nothing does.

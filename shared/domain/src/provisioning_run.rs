@@ -6,9 +6,9 @@ mod state;
 
 use chrono::{DateTime, Utc};
 use events::{
-    ApprovalId, EnvironmentClass, EnvironmentId, Event, PlanSummary, Principal, Program, ProjectId,
-    PromotionId, ProvisioningApplied, ProvisioningFailed, ProvisioningKind, ProvisioningPlanned,
-    ProvisioningRunId, ReleaseId, SpecificationId, TenantId,
+    EnvironmentClass, EnvironmentId, Event, PlanSummary, Principal, Program, ProjectId, PromotionId,
+    ProvisioningApplied, ProvisioningFailed, ProvisioningKind, ProvisioningPlanned, ProvisioningRunId,
+    ReleaseId, SpecificationId, TenantId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,8 @@ use crate::routing::{Authority, Route};
 
 pub use command::{NewRun, RunCommand, RunRefusal, run_id};
 pub use state::{
-    ApplyRecord, CancelRequest, Failure, FailureReason, PlanApproval, PlanRecord, RunSource, RunState, Token,
+    ApplyRecord, Approved, CancelRequest, Evidence, Failure, FailureReason, PlanApproval, PlanRecord,
+    RunSource, RunState, Token,
 };
 
 /// The state of one run.
@@ -49,6 +50,9 @@ pub struct ProvisioningRun {
     pub rerun_of: Option<ProvisioningRunId>,
     /// What was planned.
     pub plan: Option<PlanRecord>,
+    /// Who approved the plan; kept when the run goes on, so that it can be seen afterwards.
+    #[serde(default)]
+    pub approved: Option<PlanApproval>,
     /// What was applied.
     pub apply: Option<ApplyRecord>,
     /// Where it stands.
@@ -78,6 +82,7 @@ impl ProvisioningRun {
             requested_by: new.requested_by,
             rerun_of: new.rerun_of,
             plan: None,
+            approved: None,
             apply: None,
             state: RunState::PlanPending,
             logs_ref: None,
@@ -103,17 +108,47 @@ impl ProvisioningRun {
         }
     }
 
-    /// The approval that let it through or came with it.
-    pub fn approval(&self) -> Option<ApprovalId> {
-        if let RunState::AwaitingApproval { approval: Some(approval), .. } = &self.state {
-            return Some(approval.approval);
-        }
+    /// The approval of its plan, else the one that came with its promotion.
+    pub fn approval(&self) -> Option<Approved> {
+        self.plan_approval().or_else(|| self.promotion_approval())
+    }
+
+    fn plan_approval(&self) -> Option<Approved> {
+        let waiting = match &self.state {
+            RunState::AwaitingApproval { approval, .. } => approval.as_ref(),
+            RunState::PlanPending
+            | RunState::PlanRecorded { .. }
+            | RunState::Applying { .. }
+            | RunState::Applied
+            | RunState::Failed(_)
+            | RunState::Rejected { .. }
+            | RunState::Cancelled { .. } => None,
+        };
+        let given = self.approved.as_ref().or(waiting)?;
+        Some(Approved { approval_id: given.approval, decided_by: given.by.clone(), decided_at: given.at })
+    }
+
+    fn promotion_approval(&self) -> Option<Approved> {
         match &self.source {
-            RunSource::Promotion { approval, .. } => Some(approval.approval_id),
+            RunSource::Promotion { approval, .. } => Some(Approved {
+                approval_id: approval.approval_id,
+                decided_by: approval.decided_by.clone(),
+                decided_at: approval.decided_at,
+            }),
             RunSource::Baseline | RunSource::Manual | RunSource::Reconciliation | RunSource::PoolResize => {
                 None
             }
         }
+    }
+
+    /// What lets its apply through, with who approved it: what the receipt of the apply says.
+    pub fn evidence(&self, authority: &Authority) -> Evidence {
+        let approved = match authority {
+            Authority::PlanApproval => self.plan_approval(),
+            Authority::PromotionApproval => self.promotion_approval(),
+            Authority::Acceptance | Authority::Policy { .. } => None,
+        };
+        Evidence { authority: authority.clone(), approved }
     }
 
     /// Whether the promotion's approval covers an apply: its environment, class, release and full commit are the
@@ -317,12 +352,13 @@ impl ProvisioningRun {
         let RunState::AwaitingApproval { reason, expires_at, .. } = &self.state else {
             return Err(self.refuse("be approved", "start a new run"));
         };
+        let approval = PlanApproval { expires_at: Some(until), ..approval };
         let state = RunState::AwaitingApproval {
             reason: reason.clone(),
             expires_at: *expires_at,
-            approval: Some(PlanApproval { expires_at: Some(until), ..approval }),
+            approval: Some(approval.clone()),
         };
-        Ok((ProvisioningRun { state, due: Some(now), ..self.clone() }, vec![]))
+        Ok((ProvisioningRun { state, approved: Some(approval), due: Some(now), ..self.clone() }, vec![]))
     }
 
     fn start_apply(
@@ -360,7 +396,7 @@ impl Aggregate for ProvisioningRun {
     }
 
     fn decide(&self, command: RunCommand, now: DateTime<Utc>) -> Result<(Self, Vec<Event>), RunRefusal> {
-        match command {
+        match command.bounded() {
             RunCommand::RecordPlan { plan, route, expires_at, logs } => match &self.state {
                 RunState::PlanPending => self.record_plan(*plan, route, expires_at, logs, now),
                 RunState::PlanRecorded { .. }

@@ -20,6 +20,12 @@ pub struct SecretValue {
 pub trait SecretBroker: Send + Sync {
     /// The newest version of a secret; None where the reference names nothing.
     async fn resolve(&self, tenant: &TenantId, reference: &str) -> Result<Option<SecretValue>, PortError>;
-    /// The passphrase that encrypts an environment's states; made once, on first use.
-    async fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> Result<Secret, PortError>;
+    /// The passphrase that encrypts an environment's states. Where there is none, one is made if `may_make`: as long
+    /// as nothing is encrypted with it. Else a new one would only hide that the right one was lost.
+    async fn passphrase(
+        &self,
+        tenant: &TenantId,
+        environment: &EnvironmentId,
+        may_make: bool,
+    ) -> Result<Secret, PortError>;
 }

@@ -45,11 +45,11 @@ async fn a_passphrase_that_others_may_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = secrets(folder.path(), None);
     let (tenant, environment) = (Sample::tenant("acme"), EnvironmentId::new("e1").unwrap());
-    let made = secrets.passphrase(&tenant, &environment).await.unwrap();
+    let made = secrets.passphrase(&tenant, &environment, true).await.unwrap();
     let file = folder.path().join("passphrases/acme/e1");
     assert_eq!(fs::read_to_string(&file).unwrap(), made.reveal());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(!secrets.passphrase(&tenant, &environment).await.unwrap_err().is_temporary());
+    assert!(!secrets.passphrase(&tenant, &environment, true).await.unwrap_err().is_temporary());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use application::queries::ChainReport;
 use clap::{Subcommand, ValueEnum};
+use domain::plan::StepValue;
 use domain::receipt::{PlanReceipt, RefreshCheck};
 use events::EnvironmentId;
 use serde_json::Value;
@@ -36,18 +37,34 @@ pub enum Receipts {
     },
 }
 
+/// A value as it will be, and as it was.
+fn change(value: &StepValue) -> String {
+    match (&value.old, &value.new) {
+        (Some(old), Some(new)) => format!("{}: {old} -> {new}", value.path),
+        (Some(old), None) => format!("{}: {old} -> (none)", value.path),
+        (None, Some(new)) => format!("{}: {new}", value.path),
+        (None, None) => value.path.clone(),
+    }
+}
+
 /// A plan receipt, step by step, deletes first.
 pub fn plan(receipt: &PlanReceipt) {
     let mut steps: Vec<_> = receipt.steps.iter().collect();
     steps.sort_by_key(|s| (!s.op.deletes(), s.op, &s.urn));
     let mut out = table::table(&["does", "resource", "changes"]);
-    for step in steps {
+    for step in &steps {
         let op = serde_json::to_value(step.op).ok();
         let op = op.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
         let op = if step.op.deletes() { op.to_uppercase() } else { op };
         out.add_row(vec![op, step.urn.clone(), step.changed.join(", ")]);
     }
     println!("{out}");
+    for step in steps.iter().filter(|s| !s.values.is_empty()) {
+        println!("{}", step.urn);
+        for value in &step.values {
+            println!("    {}", change(value));
+        }
+    }
     match &receipt.refresh {
         Some(RefreshCheck::Looked { differing, .. }) => {
             for found in differing {

@@ -81,6 +81,9 @@ pub fn run(run: &RunView) {
     );
     row("specification", format!("{} version {}", run.specification_id, run.specification_version));
     row("requested by", run.requested_by.to_string());
+    if let Some(approval) = &run.approval {
+        row("approved by", format!("{} at {}", approval.decided_by, approval.decided_at.to_rfc3339()));
+    }
     if let Some(plan) = &run.plan_summary {
         row("plan digest", plan.digest.clone());
     }

@@ -23,6 +23,7 @@ fn question(kind: ProvisioningKind, class: EnvironmentClass, steps: &[(StepOp, &
         op: *op,
         resource_type: (*kind).to_owned(),
         changed: vec![],
+        values: vec![],
     };
     let steps: Vec<PlanStep> = steps.iter().enumerate().map(step).collect();
     use ports::PolicyEngine;

@@ -66,7 +66,7 @@ impl Recover {
             changes: BTreeMap::new(),
             resources: vec![],
             state: None,
-            authority: serde_json::to_value(authority)?,
+            authority: serde_json::to_value(run.evidence(authority))?,
             token: token.to_string(),
             logs_ref: None,
             runner_version: self.runner.version(),

@@ -3,7 +3,7 @@
 use domain::aggregate::Scoped;
 use domain::environment_slot::SlotCommand;
 use domain::provisioning_run::{PlanApproval, RunCommand};
-use domain::{Digest, EnvironmentSlot, ProvisioningRun};
+use domain::{Digest, EnvironmentSlot, ProvisioningRun, decided_at};
 use events::{ApprovalDecided, Decision, Envelope};
 use ports::{Cx, Store};
 
@@ -38,6 +38,7 @@ impl Worker for ApplyApproval {
 
 /// Records a decision: from the bus, or from a person at the API.
 pub async fn decide(store: &Store, event: &ApprovalDecided, cx: &Cx) -> Result<&'static str, Fault> {
+    decided_at::check(event.decided_at, cx.now).map_err(|e| Fault::Never(Box::new(e)))?;
     // load
     let id = Scoped::new(event.tenant_id.clone(), event.provisioning_run_id);
     let run = store.need::<ProvisioningRun>(&id).await?;

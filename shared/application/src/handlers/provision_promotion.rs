@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use domain::Environment;
 use domain::deployment_specification::Declaration;
 use domain::provisioning_run::{RunSource, run_id};
+use domain::{Environment, decided_at};
 use events::{Envelope, PromotionApproved, SpecificationKind};
 use ports::{Cx, Store};
 
@@ -36,6 +36,7 @@ impl Worker for ProvisionPromotion {
     async fn run(&self, input: Envelope, cx: &Cx) -> Result<Declared, Fault> {
         // load
         let event: PromotionApproved = input.read().map_err(|e| Fault::Never(Box::new(e)))?;
+        decided_at::check(event.approval.decided_at, cx.now).map_err(|e| Fault::Never(Box::new(e)))?;
         // Without its EnvironmentCreated the class is unknown: the run is declared and waits for it.
         if let Some(environment) = self.store.load::<Environment>(&event.environment_id).await? {
             environment.owned_by(&event.tenant_id).map_err(Fault::refused)?;

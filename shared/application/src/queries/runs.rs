@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::aggregate::Scoped;
-use domain::provisioning_run::{Failure, RunState};
+use domain::provisioning_run::{Approved, Failure, RunState};
 use domain::{EnvironmentSlot, ProvisioningRun};
 use events::{
     ApprovalId, EnvironmentId, PlanSummary, Principal, Program, ProjectId, PromotionId, ProvisioningKind,
@@ -38,6 +38,9 @@ pub struct RunView {
     pub promotion_id: Option<PromotionId>,
     /// The approval.
     pub approval_id: Option<ApprovalId>,
+    /// Who approved its plan, or its promotion, and when.
+    #[serde(default)]
+    pub approval: Option<Approved>,
     /// Who asked.
     pub requested_by: Principal,
     /// The run that it repeats.
@@ -87,7 +90,8 @@ pub fn view(run: &ProvisioningRun, slot: Option<&EnvironmentSlot>) -> RunView {
         program: run.program.clone(),
         release_id: run.release,
         promotion_id: run.promotion(),
-        approval_id: run.approval(),
+        approval_id: run.approval().map(|a| a.approval_id),
+        approval: run.approval(),
         requested_by: run.requested_by.clone(),
         rerun_of: run.rerun_of,
         state: run.state.state(),

@@ -15,8 +15,7 @@ use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::{blob_key, run_key};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, Progress};
 use ports::{
-    Artifacts, Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, Secret,
-    SecretBroker,
+    Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, Secret, SecretBroker,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +25,7 @@ use crate::inputs::{Resolved, resolve};
 use crate::settings::Settings;
 use crate::turns;
 use crate::work::{Fault, Worker, or_again};
-use crate::workers::planner::question;
+use crate::workers::planner::{keep_log, need, question};
 
 /// The worker.
 pub struct Applier {
@@ -97,6 +96,16 @@ struct Claimed<'a> {
     authority: &'a Authority,
 }
 
+/// What a start needs of what the plan left.
+struct Needed {
+    state: Option<Vec<u8>>,
+    plan_file: Vec<u8>,
+    stack_config: Vec<u8>,
+    passphrase: Secret,
+    /// What is gone for good, and what to restore.
+    missing: Vec<String>,
+}
+
 impl Worker for Applier {
     const ROW: &'static Row = &APPLIER;
     type Input = ApplyRun;
@@ -131,23 +140,17 @@ impl Worker for Applier {
             return Ok(ApplyReport::Ended { applied: outcome.applied });
         }
 
-        // act: Pulumi is started at most once, by whoever puts the intent
-        let may_start = self.intend(&claimed).await?;
+        // act: what the start needs is read before the intent is put; Pulumi is started at most once, by whoever puts it
         let began = self.clock.now();
         let inputs = self.inputs(&run).await?;
-        if may_start && let Some(moved) = self.moved(&claimed, &inputs).await? {
-            let failure = Failure {
-                reason: FailureReason::PlanStale,
-                message: format!(
-                    "{moved}; nothing was touched: plan again with `runtime-cloud plan --rerun {}`",
-                    run.id
-                ),
-            };
+        let needed = self.needed(&claimed).await?;
+        let may_start = self.intend(&claimed).await?;
+        if may_start && let Some(failure) = self.refusal(&claimed, &inputs, &needed).await? {
             return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
         }
         // Values go along for redaction even where nothing is started any more.
         let secrets = inputs.map(|i| i.secrets).unwrap_or_default();
-        let job = self.job(&claimed, secrets, may_start, cx).await?;
+        let job = self.job(&claimed, secrets, needed, may_start, cx);
         match self.runner.apply(&job).await? {
             Progress::Running => Ok(ApplyReport::Started),
             Progress::Finished(mut outcome) => {
@@ -292,20 +295,73 @@ impl Applier {
         }
     }
 
-    async fn job(
+    /// Why it isn't started: something moved since the plan, or something that it needs is gone.
+    async fn refusal(
+        &self,
+        claimed: &Claimed<'_>,
+        inputs: &Result<Resolved, String>,
+        needed: &Needed,
+    ) -> Result<Option<Failure>, Fault> {
+        if let Some(moved) = self.moved(claimed, inputs).await? {
+            let again = format!("plan again with `runtime-cloud plan --rerun {}`", claimed.run.id);
+            let message = format!("{moved}; nothing was touched: {again}");
+            return Ok(Some(Failure { reason: FailureReason::PlanStale, message }));
+        }
+        let missing = Some(needed.missing.join("; ")).filter(|missing| !missing.is_empty());
+        Ok(missing.map(|missing| {
+            let message = format!("{missing}; nothing was touched, so plan again after that");
+            Failure { reason: FailureReason::ApplyFailed, message }
+        }))
+    }
+
+    /// Reads what the plan left. What is gone for good is named: a start is refused with it, and an apply that runs
+    /// already is followed without it.
+    async fn needed(&self, claimed: &Claimed<'_>) -> Result<Needed, Fault> {
+        let (run, plan) = (claimed.run, claimed.plan);
+        let artifacts = &*self.finisher.artifacts;
+        let mut missing = vec![];
+        let mut or_missing = |found: Result<Vec<u8>, PortError>| match found {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.is_temporary() => Err(Fault::from(e)),
+            Err(e) => {
+                missing.push(e.chain());
+                Ok(None)
+            }
+        };
+        let state = match &plan.state_head {
+            Some(head) => or_missing(need(artifacts, "state", head).await)?,
+            None => None,
+        };
+        let plan_file = or_missing(need(artifacts, "plan file", &plan.plan_digest).await)?;
+        let stack_config = or_missing(need(artifacts, "stack configuration", &plan.stack_config).await)?;
+        // The plan was made with it: a new one would open nothing.
+        let passphrase = match self.secrets.passphrase(&run.tenant, &run.environment, false).await {
+            Ok(passphrase) => passphrase,
+            Err(e) if e.is_temporary() => return Err(e.into()),
+            Err(e) => {
+                missing.push(e.chain());
+                Secret::new(String::new())
+            }
+        };
+        Ok(Needed {
+            state,
+            plan_file: plan_file.unwrap_or_default(),
+            stack_config: stack_config.unwrap_or_default(),
+            passphrase,
+            missing,
+        })
+    }
+
+    fn job(
         &self,
         claimed: &Claimed<'_>,
         secrets: BTreeMap<String, Secret>,
+        needed: Needed,
         may_start: bool,
         cx: &Cx,
-    ) -> Result<ApplyJob, Fault> {
+    ) -> ApplyJob {
         let run = claimed.run;
-        let artifacts = &self.finisher.artifacts;
-        let state = match &claimed.plan.state_head {
-            Some(head) => Some(artifact(&**artifacts, head).await?),
-            None => None,
-        };
-        Ok(ApplyJob {
+        ApplyJob {
             job: Job {
                 run: run.id,
                 attempt: 1,
@@ -314,14 +370,14 @@ impl Applier {
                 program: run.program.clone(),
                 config: BTreeMap::new(),
                 secrets,
-                passphrase: self.secrets.passphrase(&run.tenant, &run.environment).await?,
-                state,
+                passphrase: needed.passphrase,
+                state: needed.state,
                 deadline: cx.now + self.settings.apply_limit,
             },
-            plan_file: artifact(&**artifacts, &claimed.plan.plan_digest).await?,
-            stack_config: artifact(&**artifacts, &claimed.plan.stack_config).await?,
+            plan_file: needed.plan_file,
+            stack_config: needed.stack_config,
             may_start,
-        })
+        }
     }
 
     /// A stop that somebody asked for ends as cancelled.
@@ -352,7 +408,7 @@ impl Applier {
             Some(state) => Some(artifacts.put(state).await?),
             None => None,
         };
-        let logs = artifacts.put(&outcome.log).await?;
+        let logs_ref = keep_log(&**artifacts, claimed.run.id, &outcome.log).await;
         let completed_at = self.clock.now();
         let receipt = ApplyReceipt {
             owner: super::planner::owner(claimed.run),
@@ -365,9 +421,9 @@ impl Applier {
             changes: outcome.changes,
             resources: outcome.resources,
             state,
-            authority: serde_json::to_value(claimed.authority)?,
+            authority: serde_json::to_value(claimed.run.evidence(claimed.authority))?,
             token: claimed.token.to_string(),
-            logs_ref: Some(logs),
+            logs_ref,
             runner_version: self.runner.version(),
             started_at: began,
             completed_at,
@@ -396,13 +452,4 @@ fn nothing(failure: Failure) -> ApplyOutcome {
         pending_operations: false,
         duration_ms: 0,
     }
-}
-
-async fn artifact(artifacts: &dyn Artifacts, digest: &Digest) -> Result<Vec<u8>, PortError> {
-    artifacts.get(digest).await?.ok_or_else(|| {
-        PortError::broken(
-            format!("artifact {digest} is missing"),
-            "restore the artifacts from the same backup as the store",
-        )
-    })
 }

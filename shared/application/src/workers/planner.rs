@@ -147,21 +147,17 @@ impl Worker for Planner {
                 return self.fail(&run, &slot, FailureReason::PlanFailed, message, None, cx).await;
             }
         };
-        let state = match &head {
-            Some(head) => Some(self.state(&head.digest).await?),
-            None => None,
-        };
-        let job = Job {
-            run: run.id,
-            attempt: cx.attempt,
-            tenant: run.tenant.clone(),
-            environment: run.environment.clone(),
-            program: specification.declaration.program.clone(),
-            config: inputs.config.clone(),
-            secrets: inputs.secrets.clone(),
-            passphrase: self.secrets.passphrase(&run.tenant, &run.environment).await?,
-            state,
-            deadline: cx.now + self.settings.plan_limit,
+        if let Some(problem) = inputs.bound.too_large() {
+            return self.fail(&run, &slot, FailureReason::PlanFailed, problem, None, cx).await;
+        }
+        let job = self.job(&run, &slot, &specification, &inputs, head.as_ref().map(|h| &h.digest), cx).await;
+        let job = match job {
+            Ok(job) => job,
+            Err(e) if e.is_temporary() && cx.attempt < PLANNER.retry.attempts() => return Err(e.into()),
+            // Nothing becomes better by waiting: the run ends, and says what to restore.
+            Err(e) => {
+                return self.fail(&run, &slot, FailureReason::PlanFailed, e.chain(), None, cx).await;
+            }
         };
         let outcome = match self.runner.plan(&job).await {
             Ok(Progress::Finished(outcome)) => outcome,
@@ -177,12 +173,12 @@ impl Worker for Planner {
         };
         let began = cx.now;
         let cx = &Cx { now: self.clock.now(), ..cx.clone() };
-        let logs = self.artifacts.put(&outcome.log).await?;
+        let logs = keep_log(&*self.artifacts, run.id, &outcome.log).await;
         let planned = match &outcome.result {
             Ok(planned) => planned,
             Err(failure) => {
                 let Failure { reason, message } = failure.clone();
-                return self.fail(&run, &slot, reason, message, Some(logs), cx).await;
+                return self.fail(&run, &slot, reason, message, logs, cx).await;
             }
         };
         let receipt = self.receipt(
@@ -216,7 +212,7 @@ impl Worker for Planner {
             at: cx.now,
         };
         let expires_at = cx.now + self.settings.approval_expiry;
-        let command = RunCommand::RecordPlan { plan: Box::new(record), route, expires_at, logs: Some(logs) };
+        let command = RunCommand::RecordPlan { plan: Box::new(record), route, expires_at, logs };
         let change = run.decide(command, cx.now).map_err(Fault::refused)?;
         let chained = slot.next_link(run.id, ReceiptKind::Plan, digest.clone());
         let link = SlotCommand::Link { run: run.id, kind: ReceiptKind::Plan, receipt: digest };
@@ -241,12 +237,33 @@ impl Worker for Planner {
 }
 
 impl Planner {
-    async fn state(&self, digest: &Digest) -> Result<Vec<u8>, PortError> {
-        self.artifacts.get(digest).await?.ok_or_else(|| {
-            PortError::broken(
-                format!("state {digest} is missing among the artifacts"),
-                "restore the artifacts from the same backup as the store",
-            )
+    /// What the runner is asked to plan.
+    async fn job(
+        &self,
+        run: &ProvisioningRun,
+        slot: &EnvironmentSlot,
+        specification: &DeploymentSpecification,
+        inputs: &Resolved,
+        state: Option<&Digest>,
+        cx: &Cx,
+    ) -> Result<Job, PortError> {
+        let state = match state {
+            Some(digest) => Some(need(&*self.artifacts, "state", digest).await?),
+            None => None,
+        };
+        // One environment has one passphrase: a state of any of its programs is encrypted with it.
+        let encrypted = slot.specifications.values().any(|head| head.state.is_some());
+        Ok(Job {
+            run: run.id,
+            attempt: cx.attempt,
+            tenant: run.tenant.clone(),
+            environment: run.environment.clone(),
+            program: specification.declaration.program.clone(),
+            config: inputs.config.clone(),
+            secrets: inputs.secrets.clone(),
+            passphrase: self.secrets.passphrase(&run.tenant, &run.environment, !encrypted).await?,
+            state,
+            deadline: cx.now + self.settings.plan_limit,
         })
     }
 
@@ -283,7 +300,7 @@ impl Planner {
         inputs: &Resolved,
         planned: &PlannedChanges,
         outcome: &PlanOutcome,
-        logs: Digest,
+        logs: Option<Digest>,
         state_head: Option<Digest>,
         cx: &Cx,
     ) -> Result<(PlanReceipt, Route), Fault> {
@@ -319,7 +336,7 @@ impl Planner {
             inputs: inputs.bound.clone(),
             state_head,
             plan_file,
-            logs_ref: Some(logs),
+            logs_ref: logs,
             targets,
             refresh: planned.refresh.clone(),
             verdict,
@@ -328,6 +345,27 @@ impl Planner {
             duration_ms: outcome.duration_ms,
         };
         Ok((receipt, route))
+    }
+}
+
+/// An artifact that has to be there.
+pub async fn need(artifacts: &dyn Artifacts, what: &str, digest: &Digest) -> Result<Vec<u8>, PortError> {
+    artifacts.get(digest).await?.ok_or_else(|| {
+        PortError::broken(
+            format!("{what} {digest} is missing among the artifacts"),
+            "restore the artifacts from the same backup as the store",
+        )
+    })
+}
+
+/// Keeps a log if it can be kept: no run fails to end for want of its log.
+pub async fn keep_log(artifacts: &dyn Artifacts, run: ProvisioningRunId, log: &[u8]) -> Option<Digest> {
+    match artifacts.put(log).await {
+        Ok(digest) => Some(digest),
+        Err(e) => {
+            tracing::warn!(%run, error = %e.chain(), "its log can't be kept; it ends without");
+            None
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use events::{
 
 use super::state::{ApplyRecord, Failure, PlanApproval, PlanRecord, RunSource, Token};
 use crate::aggregate::Refusal;
+use crate::bounds;
 use crate::digest::Digest;
 use crate::routing::Route;
 
@@ -83,6 +84,41 @@ pub enum RunCommand {
         /// When.
         due: DateTime<Utc>,
     },
+}
+
+impl RunCommand {
+    /// With texts and outputs that fit into a row and an event: the commit that ends a run is never too large.
+    pub(super) fn bounded(self) -> RunCommand {
+        let short = |failure: Failure| Failure { message: bounds::text(&failure.message), ..failure };
+        match self {
+            RunCommand::RecordPlan { plan, route, expires_at, logs } => {
+                RunCommand::RecordPlan { plan, route: bounded(route), expires_at, logs }
+            }
+            RunCommand::FailPlan { failure, logs } => RunCommand::FailPlan { failure: short(failure), logs },
+            RunCommand::Reject { by, reason, plan_digest } => {
+                RunCommand::Reject { by, reason: bounds::text(&reason), plan_digest }
+            }
+            RunCommand::Finish { token, mut apply, failure, logs } => {
+                apply.outputs = bounds::outputs(std::mem::take(&mut apply.outputs));
+                RunCommand::Finish { token, apply, failure: failure.map(short), logs }
+            }
+            RunCommand::Cancel { by, reason } => RunCommand::Cancel { by, reason: bounds::text(&reason) },
+            RunCommand::Approve { .. }
+            | RunCommand::Expire
+            | RunCommand::StartApply { .. }
+            | RunCommand::Supersede { .. }
+            | RunCommand::LookAgain { .. } => self,
+        }
+    }
+}
+
+fn bounded(route: Route) -> Route {
+    match route {
+        Route::AwaitApproval { reason } => Route::AwaitApproval { reason: bounds::text(&reason) },
+        Route::Propose { reason } => Route::Propose { reason: bounds::text(&reason) },
+        // Names of policies: the operator's own.
+        Route::Apply { .. } | Route::Forbid { .. } => route,
+    }
 }
 
 /// Why a run says no.

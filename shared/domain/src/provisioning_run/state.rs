@@ -159,6 +159,29 @@ pub struct PlanApproval {
     pub plan_digest: Digest,
 }
 
+/// Who approved, as it is told afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved {
+    /// The approval.
+    pub approval_id: ApprovalId,
+    /// Who agreed.
+    pub decided_by: Principal,
+    /// When.
+    pub decided_at: DateTime<Utc>,
+}
+
+/// What let an apply through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// By which rule.
+    #[serde(flatten)]
+    pub authority: Authority,
+    /// Who approved; None where a policy allowed it.
+    #[serde(flatten)]
+    pub approved: Option<Approved>,
+}
+
 /// What was planned: the receipt and what an apply must find unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRecord {

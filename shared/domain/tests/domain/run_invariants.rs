@@ -213,6 +213,26 @@ fn an_approval_binds_the_plan_that_was_read() {
 }
 
 #[test]
+fn who_approved_is_told_as_long_as_the_run_is() {
+    let approved = start(&approve(&waiting(), approval("bob", 1)).unwrap()).unwrap();
+    let evidence = serde_json::to_value(approved.evidence(&Authority::PlanApproval)).unwrap();
+    assert_eq!((&evidence["by"], &evidence["decidedBy"]), (&"plan-approval".into(), &"bob".into()));
+    assert!(evidence["approvalId"].is_string() && evidence["decidedAt"].is_string(), "{evidence}");
+    let apply = Box::new(apply(serde_json::json!({})));
+    let ended = decide(&approved, RunCommand::Finish { token: token(1), apply, failure: None, logs: None });
+    assert_eq!(ended.unwrap().approval().unwrap().decided_by, principal("bob"));
+    let by_promotion = run(Promotion).evidence(&Authority::PromotionApproval);
+    assert_eq!(by_promotion.approved.unwrap().decided_by, principal("ada"));
+    let by_policy = serde_json::to_value(run(Manual).evidence(&by_policy())).unwrap();
+    assert_eq!(by_policy, serde_json::json!({"by": "policy", "policies": ["a-policy"]}));
+    // A row from before is still read.
+    let mut old = serde_json::to_value(&approved).unwrap();
+    old.as_object_mut().unwrap().remove("approved");
+    let old: ProvisioningRun = serde_json::from_value(old).unwrap();
+    assert_eq!(old.evidence(&Authority::PlanApproval).approved, None);
+}
+
+#[test]
 fn who_requested_a_run_does_not_approve_it() {
     assert_eq!(approve(&waiting(), approval("ada", 1)).unwrap_err().code(), "run-own-approval");
 }
@@ -275,4 +295,45 @@ fn only_the_tokens_holder_ends_an_apply() {
     assert!(failed.apply.is_some(), "a failed apply has its receipt");
     let [Event::ProvisioningFailed(event)] = events.as_slice() else { panic!("{events:?}") };
     assert!(event.reason.starts_with("apply-failed: "));
+}
+
+// Whatever Pulumi or a person says: the row and the event that end a run fit into every store.
+#[test]
+fn no_text_and_no_outputs_are_too_large_for_the_commit_that_ends_a_run() {
+    let long = || "\n".repeat(10_000_000);
+    let fits = |run: &ProvisioningRun, events: &[Event]| {
+        let bytes = serde_json::to_vec(run).unwrap().len()
+            + events.iter().map(|e| e.data().unwrap().to_string().len()).sum::<usize>();
+        assert!(bytes < 350_000, "{bytes}");
+    };
+    let mut inputs = inputs(Development);
+    inputs.identity = Some("x".repeat(domain::bounds::INPUTS - 1000));
+    assert!(inputs.too_large().is_none());
+    let planned =
+        decide(&run(Manual), record(plan(1, inputs.clone(), summary(0, 0, 0)), applying(by_policy())))
+            .unwrap();
+    let applying = start(&planned).unwrap();
+    for failure in [None, Some(Failure { reason: FailureReason::ApplyFailed, message: long() })] {
+        let apply = Box::new(apply(serde_json::json!({"large": long()})));
+        let finish = RunCommand::Finish { token: token(1), apply, failure, logs: None };
+        let (ended, events) = applying.decide(finish, after(2)).unwrap();
+        fits(&ended, &events);
+    }
+    let (stopped, events) =
+        applying.decide(RunCommand::Cancel { by: principal("bob"), reason: long() }, after(2)).unwrap();
+    fits(&stopped, &events);
+    let fail = RunCommand::FailPlan {
+        failure: Failure { reason: FailureReason::PlanFailed, message: long() },
+        logs: None,
+    };
+    let (failed, events) = planned.decide(fail, after(2)).unwrap();
+    fits(&failed, &events);
+    let waits = record(production(0, 0), Route::AwaitApproval { reason: long() });
+    let (waits, events) = run(Manual).decide(waits, after(2)).unwrap();
+    fits(&waits, &events);
+    let reject = RunCommand::Reject { by: principal("bob"), reason: long(), plan_digest: digest(1) };
+    let (rejected, events) = waits.decide(reject, after(3)).unwrap();
+    fits(&rejected, &events);
+    inputs.identity = Some("x".repeat(domain::bounds::INPUTS));
+    assert!(inputs.too_large().unwrap().contains("bytes"));
 }

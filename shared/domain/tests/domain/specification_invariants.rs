@@ -178,3 +178,13 @@ fn reserved_duplicate_and_empty_keys_are_refused() {
     );
     assert_eq!(again.unwrap_err().code(), "specification-reserved-key");
 }
+
+#[test]
+fn a_declaration_that_no_run_could_carry_is_refused() {
+    let mut long = declaration();
+    long.program.path = "a/".repeat(3000);
+    assert!(matches!(refused(long), SpecificationRefusal::TooLarge { field: "program.path", .. }));
+    let mut many = declaration();
+    many.config_refs = (0..5000).map(|n| config(&format!("key{n}"), "a/b")).collect();
+    assert!(matches!(refused(many), SpecificationRefusal::TooLarge { field: "configRefs", .. }));
+}

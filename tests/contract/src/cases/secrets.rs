@@ -29,6 +29,7 @@ crate::case::table! {
     strange_references_are_references,
     a_reference_with_a_line_break_is_refused,
     a_passphrase_is_made_once,
+    a_passphrase_that_was_lost_is_not_made_anew,
     each_environment_has_its_own_passphrase,
 }
 
@@ -104,13 +105,24 @@ async fn a_passphrase_is_made_once(subject: Subject) {
         let secrets = Arc::clone(&subject.secrets);
         tokio::spawn(async move {
             let environment = EnvironmentId::new("e1").unwrap();
-            secrets.passphrase(&Sample::tenant("acme"), &environment).await.unwrap().reveal().to_owned()
+            secrets.passphrase(&Sample::tenant("acme"), &environment, true).await.unwrap().reveal().to_owned()
         })
     });
     let made: BTreeSet<String> =
         futures::future::join_all(makers).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(made.len(), 1);
     assert!(made.iter().all(|p| p.len() >= 32));
+}
+
+async fn a_passphrase_that_was_lost_is_not_made_anew(subject: Subject) {
+    let (tenant, environment) = (Sample::tenant("acme"), EnvironmentId::new("e1").unwrap());
+    for _ in 0..2 {
+        let lost = subject.secrets.passphrase(&tenant, &environment, false).await.unwrap_err();
+        assert!(!lost.is_temporary() && lost.to_string().contains("e1"), "{lost}");
+    }
+    let made = subject.secrets.passphrase(&tenant, &environment, true).await.unwrap();
+    let again = subject.secrets.passphrase(&tenant, &environment, false).await.unwrap();
+    assert_eq!(made.reveal(), again.reveal());
 }
 
 async fn each_environment_has_its_own_passphrase(subject: Subject) {
@@ -128,7 +140,8 @@ async fn each_environment_has_its_own_passphrase(subject: Subject) {
     for _ in 0..2 {
         for (tenant, environment) in names {
             let environment = EnvironmentId::new(environment).unwrap();
-            let passphrase = subject.secrets.passphrase(&Sample::tenant(tenant), &environment).await.unwrap();
+            let passphrase =
+                subject.secrets.passphrase(&Sample::tenant(tenant), &environment, true).await.unwrap();
             made.insert(passphrase.reveal().to_owned());
         }
     }
