@@ -178,3 +178,23 @@ fn reserved_duplicate_and_empty_keys_are_refused() {
     );
     assert_eq!(again.unwrap_err().code(), "specification-reserved-key");
 }
+
+#[test]
+fn what_no_log_shows_as_it_is_is_refused_by_field() {
+    let odd = "a\u{202E}b";
+    let mut strategy = declaration();
+    strategy.strategy = Some(odd.to_owned());
+    let mut repository = declaration();
+    repository.program.repository = "/r\n".to_owned();
+    let mut key = declaration();
+    key.config_refs = vec![config(odd, "x")];
+    let mut reference = declaration();
+    reference.secret_refs = vec![secret("x", "a\u{9b}b")];
+    for (field, declaration) in
+        [("strategy", strategy), ("program.repository", repository), ("key", key), ("ref", reference)]
+    {
+        let refusal = refused(declaration);
+        assert_eq!(refusal.code(), "specification-unshowable");
+        assert!(refusal.to_string().starts_with(field), "{refusal}");
+    }
+}
