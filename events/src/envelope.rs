@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Event, EventId, InboundData, TenantId};
+use crate::{Event, EventId, InboundData, TenantId, is_unshowable};
 
 /// One event with what it says about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -87,10 +87,13 @@ impl Envelope {
                 problem: format!("specversion is {:?}; send \"1.0\"", envelope.specversion),
             });
         }
-        if envelope.id.is_empty() || envelope.id.len() > 256 {
-            return Err(EnvelopeError::NotAnEnvelope {
-                problem: "id must have 1 to 256 characters".to_owned(),
-            });
+        // Both name the event on the bus.
+        for (field, text) in [("id", &envelope.id), ("source", &envelope.source)] {
+            if text.trim().is_empty() || text.len() > 256 || is_unshowable(text) {
+                return Err(EnvelopeError::NotAnEnvelope {
+                    problem: format!("{field} must have 1 to 256 characters, and no control characters"),
+                });
+            }
         }
         Ok(envelope)
     }

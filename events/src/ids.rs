@@ -24,12 +24,19 @@ pub enum IdError {
         /// How many characters came.
         length: usize,
     },
-    /// A control character would break logs, tables and keys.
-    #[error("{what} contains a control character; remove it")]
+    /// A control character would break logs, tables and keys; one that turns the text around would show another id.
+    #[error("{what} contains a control character, or one that changes the direction of text; remove it")]
     Control {
         /// The identifier's name.
         what: &'static str,
     },
+}
+
+/// Whether a text holds what no log, table or key shows as it is: control characters, and those that turn the
+/// direction of text around.
+pub fn is_unshowable(text: &str) -> bool {
+    let turns = |c: char| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.chars().any(|c| c.is_control() || turns(c))
 }
 
 fn checked(what: &'static str, text: String) -> Result<String, IdError> {
@@ -40,7 +47,7 @@ fn checked(what: &'static str, text: String) -> Result<String, IdError> {
     if length > 128 {
         return Err(IdError::TooLong { what, length });
     }
-    if text.chars().any(char::is_control) {
+    if is_unshowable(&text) {
         return Err(IdError::Control { what });
     }
     Ok(text)

@@ -59,3 +59,16 @@ inbound! {
     AttemptOutcomeRecorded, "runs.attempts.v1.attempt-outcome-recorded", "RunControlService";
     SandboxReleased, "tools.sandboxes.v1.sandbox-released", "ToolAdapterService";
 }
+
+/// Whether a principal bears the name of a service of the platform: whoever doesn't is a person. Who may bear such a
+/// name is for identity to decide, at the edge.
+pub fn is_service(principal: &Principal) -> bool {
+    let name = principal.as_str();
+    let ours = [
+        Service::IaCProvisioningService,
+        Service::ExecutionCapacityService,
+        Service::RuntimeEnvironmentService,
+    ];
+    ours.iter().any(|s| s.name() == name)
+        || Inbound::CATALOGUE.iter().any(|(_, _, producer)| *producer == name)
+}

@@ -35,7 +35,7 @@ pub use envelope::{Envelope, EnvelopeError};
 pub use environment_created::{BaselineProgram, EnvironmentCreated, Target};
 pub use event::{Event, EventData, Service};
 pub use ids::*;
-pub use inbound::{Inbound, InboundData};
+pub use inbound::{Inbound, InboundData, is_service};
 pub use kinds::*;
 pub use observed_state_changed::ObservedStateChanged;
 pub use plan_summary::{ApprovalRequired, PlanSummary};

@@ -144,7 +144,15 @@ fn an_envelope_that_is_none_is_refused_with_the_fields_name() {
         assert!(error.contains(&format!("`{field}`")), "{field}: {error}");
         assert!(!validator(&schema_for!(Envelope)).is_valid(&without), "{field}");
     }
-    for (field, wrong) in [("specversion", json!("0.3")), ("id", json!("")), ("id", json!("x".repeat(257)))] {
+    for (field, wrong) in [
+        ("specversion", json!("0.3")),
+        ("id", json!("")),
+        ("id", json!("x".repeat(257))),
+        ("id", json!("a\u{2067}")),
+        ("source", json!("")),
+        ("source", json!(" ")),
+        ("source", json!("/a\nb")),
+    ] {
         let mut other = good.clone();
         other[field] = wrong;
         let error = Envelope::parse(&serde_json::to_vec(&other).unwrap()).unwrap_err().to_string();

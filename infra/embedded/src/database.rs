@@ -22,13 +22,29 @@ const READERS: usize = 4;
 /// Why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// SQLite says no.
+    /// It can't be used now; nothing says that the store is damaged.
+    #[error("{path} can't be used now; {hint}")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What to do.
+        hint: &'static str,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// SQLite doesn't take it for a store.
     #[error("{path} can't be opened as a store; restore a backup, or move the file away to begin anew")]
     Sqlite {
         /// The file.
         path: PathBuf,
         /// Why.
         source: rusqlite::Error,
+    },
+    /// It is something else.
+    #[error("{path} is no store of Runtime Cloud; give the file of a backup, as in the folder backups/")]
+    NoStore {
+        /// The file.
+        path: PathBuf,
     },
     /// The file is damaged.
     #[error("{path} is damaged ({problem}); restore a backup with `runtime-cloud backup restore`")]
@@ -105,19 +121,11 @@ struct Inner {
 impl Database {
     /// Opens a file, checks it and brings it to the newest schema.
     pub fn open(path: &Path) -> Result<Database, DatabaseError> {
-        let at = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
-        let writer = connect(path, false).map_err(at)?;
-        let damaged = |problem: String| DatabaseError::Damaged { path: path.to_owned(), problem };
-        let check: rusqlite::Result<String> = writer.query_row("PRAGMA quick_check(1)", [], |r| r.get(0));
-        match check {
-            Ok(answer) if answer == "ok" => {}
-            Ok(answer) => return Err(damaged(answer)),
-            Err(e) => return Err(damaged(e.to_string())),
-        }
+        let writer = sound(path, path)?;
         migrate(&writer, path)?;
         let mut readers = Vec::with_capacity(READERS);
         for _ in 0..READERS {
-            readers.push(connect(path, true).map_err(at)?);
+            readers.push(connect(path, true).map_err(|e| unopened(path, e))?);
         }
         let (jobs, queue) = mpsc::channel();
         let (failed, _) = watch::channel(None);
@@ -133,8 +141,32 @@ impl Database {
         thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || write_loop(&writer, &queue, &failing))
-            .map_err(|e| DatabaseError::Damaged { path: path.to_owned(), problem: e.to_string() })?;
+            .map_err(|e| {
+                let source = rusqlite::Error::ToSqlConversionFailure(Box::new(e));
+                let hint = "the machine gives no thread for its writer: free some, then start again";
+                DatabaseError::Unusable { path: path.to_owned(), hint, source }
+            })?;
         Ok(Database { inner })
+    }
+
+    /// Checks a copy that nobody has open: a sound store of this version or an older one. All of it is in the one
+    /// file afterwards. What is wrong names the file that was copied.
+    pub(crate) fn check(copy: &Path, of: &Path) -> Result<(), DatabaseError> {
+        let connection = sound(copy, of)?;
+        let at = |e| unopened(of, e);
+        let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table'
+                   AND name IN ('ProvisioningRuns', 'EnvironmentSlots', 'Events', 'Messages')";
+        let tables: i64 = connection.query_row(sql, [], |r| r.get(0)).map_err(at)?;
+        if tables != 4 {
+            return Err(DatabaseError::NoStore { path: of.to_owned() });
+        }
+        migrate(&connection, of)?;
+        fold(&connection, of)
+    }
+
+    /// Puts what only a file's log holds into the file, which nobody has open.
+    pub(crate) fn fold(path: &Path) -> Result<(), DatabaseError> {
+        fold(&sound(path, path)?, path)
     }
 
     /// The file.
@@ -238,6 +270,42 @@ impl Database {
     }
 }
 
+fn fold(connection: &Connection, named: &Path) -> Result<(), DatabaseError> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| unopened(named, e))
+}
+
+/// A connection to a file in which SQLite finds no damage.
+fn sound(path: &Path, named: &Path) -> Result<Connection, DatabaseError> {
+    let connection = connect(path, false).map_err(|e| unopened(named, e))?;
+    let check: rusqlite::Result<String> = connection.query_row("PRAGMA quick_check(1)", [], |r| r.get(0));
+    match check {
+        Ok(answer) if answer == "ok" => Ok(connection),
+        Ok(problem) => Err(DatabaseError::Damaged { path: named.to_owned(), problem }),
+        Err(e) => Err(unopened(named, e)),
+    }
+}
+
+/// Why a file could not be opened. Only SQLite's own word makes a store a damaged one: a full disk, a failing one or
+/// a missing right says nothing of it.
+fn unopened(path: &Path, source: rusqlite::Error) -> DatabaseError {
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseCorrupt, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly,
+        SystemIoFailure,
+    };
+    let path = path.to_owned();
+    let hint = match source.sqlite_error_code() {
+        Some(DiskFull) => "its disk is full: free some space, then start again; the store stays as it is",
+        Some(SystemIoFailure) => "its disk is full or fails: look at the disk, then start again",
+        Some(CannotOpen | PermissionDenied | ReadOnly) => {
+            "see that its folder is there and that you may write it"
+        }
+        Some(DatabaseBusy | DatabaseLocked) => "another program holds it: end that program, then start again",
+        Some(DatabaseCorrupt) => return DatabaseError::Damaged { path, problem: source.to_string() },
+        Some(_) | None => return DatabaseError::Sqlite { path, source },
+    };
+    DatabaseError::Unusable { path, hint, source }
+}
+
 fn connect(path: &Path, reading: bool) -> rusqlite::Result<Connection> {
     let flags = if reading {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -255,7 +323,7 @@ fn connect(path: &Path, reading: bool) -> rusqlite::Result<Connection> {
 }
 
 fn migrate(connection: &Connection, path: &Path) -> Result<(), DatabaseError> {
-    let at = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
+    let at = |e| unopened(path, e);
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let found: i64 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).map_err(at)?;
     if found > known {

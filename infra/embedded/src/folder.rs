@@ -17,13 +17,20 @@ pub enum FolderError {
         pid: String,
     },
     /// The file system says no.
-    #[error("{folder} can't be used as a data folder; choose one that you may write with --data")]
+    #[error("{folder} can't be used as a data folder; {}", hint(.source))]
     Io {
         /// The folder.
         folder: PathBuf,
         /// Why.
         source: std::io::Error,
     },
+}
+
+fn hint(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::StorageFull => "its disk is full: free some space",
+        _ => "choose one that you may write with --data",
+    }
 }
 
 /// A folder that this process has locked. The lock goes with the process.

@@ -17,7 +17,7 @@ mod secrets;
 mod write;
 
 pub use artifacts::DiskArtifacts;
-pub use backup::{Backup, prune};
+pub use backup::{Backup, Checked, RestoreError, prune};
 pub use bus::{EmbeddedBus, LoggedEvent, Rule};
 pub use clock::{RandomIds, SystemClock};
 pub use config::EmbeddedConfig;
@@ -28,4 +28,4 @@ pub use queue::EmbeddedQueue;
 pub use receipts::DiskReceipts;
 pub use rows::SqliteRows;
 pub use schedules::{Schedule, Schedules};
-pub use secrets::{FileSecrets, SecretCommand};
+pub use secrets::{FileSecrets, SecretCommand, SecretError};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::aggregate::file_name;
 use ports::receipts::check_key;
 use ports::{Ids, PortError, Put, Receipts};
 
@@ -21,7 +22,7 @@ pub struct DiskReceipts {
 impl DiskReceipts {
     fn path(&self, key: &str) -> Result<PathBuf, PortError> {
         check_key(key)?;
-        Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(disk::file_name(part))))
+        Ok(key.split('/').fold(self.folder.clone(), |path, part| path.join(file_name(part))))
     }
 }
 

@@ -10,16 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::aggregate::encode;
-use events::{EnvironmentId, TenantId};
+use domain::aggregate::{encode, file_name};
+use events::{EnvironmentId, TenantId, is_unshowable};
 use hmac::{Hmac, Mac};
 use ports::secret_broker::{SecretBroker, SecretValue};
 use ports::{Ids, PortError, Secret};
 use sha2::Sha256;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-
-use crate::disk;
 
 /// A command that answers `get`: on its standard input `tenant=…` and `ref=…`, on its output `value=…` and, if it
 /// knows one, `version=…`. No output: it has no such secret.
@@ -29,6 +27,24 @@ pub struct SecretCommand {
     pub program: PathBuf,
     /// How long it may take; then it is ended, and may be asked again.
     pub limit: Duration,
+}
+
+/// Why a secret wasn't set.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// Nothing could name it.
+    #[error("secret reference {0:?} is empty or contains a control character; give one such as web/password")]
+    Reference(String),
+    /// The disk says no.
+    #[error("secret {reference} can't be written to {path}; it is as it was: see that there is space")]
+    Write {
+        /// The secret.
+        reference: String,
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// The broker.
@@ -48,12 +64,28 @@ impl FileSecrets {
     }
 
     /// Puts a secret into its file.
-    pub fn set(&self, tenant: &TenantId, reference: &str, value: &Secret) -> io::Result<()> {
+    pub fn set(&self, tenant: &TenantId, reference: &str, value: &Secret) -> Result<(), SecretError> {
+        if reference.trim().is_empty() || is_unshowable(reference) {
+            return Err(SecretError::Reference(reference.to_owned()));
+        }
         let path = self.path(tenant, reference);
+        self.replace(&path, value).map_err(|source| SecretError::Write {
+            reference: reference.to_owned(),
+            path,
+            source,
+        })
+    }
+
+    fn replace(&self, path: &Path, value: &Secret) -> io::Result<()> {
         let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
         let temporary = parent.join(format!(".{}.tmp", self.ids.fresh()));
-        create_private(&temporary, value.reveal().as_bytes())?;
-        fs::rename(&temporary, &path)
+        let written = create_private(&temporary, value.reveal().as_bytes());
+        let renamed = written.and_then(|()| fs::rename(&temporary, path));
+        if renamed.is_err() {
+            // It may hold a part of the value.
+            drop(fs::remove_file(&temporary));
+        }
+        renamed
     }
 
     fn random(&self) -> String {
@@ -68,9 +100,9 @@ impl FileSecrets {
                 None => {
                     let parent = path.parent().ok_or_else(|| io::Error::other("no parent folder"))?;
                     let temporary = parent.join(format!(".{}.tmp", self.ids.fresh()));
-                    create_private(&temporary, self.random().as_bytes())?;
-                    let linked = fs::hard_link(&temporary, path);
-                    fs::remove_file(&temporary)?;
+                    let written = create_private(&temporary, self.random().as_bytes());
+                    let linked = written.and_then(|()| fs::hard_link(&temporary, path));
+                    drop(fs::remove_file(&temporary));
                     match linked {
                         Ok(()) => fs::File::open(parent)?.sync_all()?,
                         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
@@ -139,7 +171,7 @@ impl FileSecrets {
 }
 
 fn name(part: &str) -> String {
-    disk::file_name(&encode(part))
+    file_name(&encode(part))
 }
 
 fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -179,7 +211,7 @@ fn fault(error: io::Error) -> PortError {
 impl SecretBroker for FileSecrets {
     async fn resolve(&self, tenant: &TenantId, reference: &str) -> Result<Option<SecretValue>, PortError> {
         // The command speaks in lines: a second one would be a field of its own.
-        if reference.chars().any(char::is_control) {
+        if is_unshowable(reference) {
             let what = format!("secret reference {reference:?} contains a control character");
             return Err(PortError::broken(what, "remove it"));
         }

@@ -8,8 +8,9 @@ use domain::{EnvironmentSlot, ProvisioningRun, invariants};
 use embedded::{Backup, EmbeddedBus, EmbeddedConfig, EmbeddedQueue};
 use events::TenantId;
 use http_api::{Check, EventLog, LoggedEvent, Operations};
+use ports::queue::dead_of;
 use ports::rows::By;
-use ports::{Clock, PortError, Queue, Store};
+use ports::{Clock, PortError, Store};
 use pulumi::ToolBox;
 
 use crate::schedule_loop::backup;
@@ -76,7 +77,7 @@ impl Operations for HostOperations {
             Ok(broken) => Err(broken.join("; ")),
             Err(e) => Err(e.chain()),
         };
-        let dead = match self.queue.dead(1000).await {
+        let dead = match dead_of(&self.queue, tenant).await {
             Ok(dead) if dead.is_empty() => Ok("no dead letters".to_owned()),
             Ok(dead) => Err(format!("{} dead letter(s): `runtime-cloud events dead`", dead.len())),
             Err(e) => Err(e.chain()),

@@ -10,7 +10,7 @@ use cedar_policy::{
 };
 use domain::plan::PlanStep;
 use domain::routing::{Answer, Verdict};
-use events::{Inbound, Principal, ProvisioningKind, Service};
+use events::{Principal, ProvisioningKind, is_service};
 use ports::policy_engine::{ApplyQuestion, PolicyEngine};
 use ports::{PortError, policy_engine};
 
@@ -79,7 +79,7 @@ impl CedarPolicies {
 
     fn principal(&self, principal: &Principal) -> Result<Vec<Entity>, PortError> {
         let name = principal.as_str();
-        if is_service(name) {
+        if is_service(principal) {
             return Ok(vec![Entity::new_no_attrs(uid("Service", name)?, HashSet::new())]);
         }
         let roles = self.roles.get(principal).into_iter().flatten();
@@ -196,17 +196,6 @@ fn plan(question: &policy_engine::ApplyQuestion) -> Vec<(String, RestrictedExpre
     let counts = counts.map(|(name, n)| (name.to_owned(), RestrictedExpression::new_long(i64::from(n))));
     let types = [("resourceTypes", types(&|_| true)), ("deletedTypes", types(&|s| s.op.deletes()))];
     counts.into_iter().chain(types.map(|(name, set)| (name.to_owned(), set))).collect()
-}
-
-/// The platform's services by name. Who may bear such a name is for identity to decide, at the edge.
-fn is_service(name: &str) -> bool {
-    let ours = [
-        Service::IaCProvisioningService,
-        Service::ExecutionCapacityService,
-        Service::RuntimeEnvironmentService,
-    ];
-    ours.iter().any(|s| s.name() == name)
-        || Inbound::CATALOGUE.iter().any(|(_, _, producer)| *producer == name)
 }
 
 /// Built, never parsed: a name with quotes or `::` in it stays one name.

@@ -9,6 +9,8 @@ use events::{EnvironmentId, Event, PoolId, TenantId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::digest::Digest;
+
 /// Why a command was refused: a result for a person, not a fault. Display ends with what to do next.
 pub trait Refusal: std::error::Error + Send + Sync + 'static {
     /// A stable code for programs.
@@ -114,6 +116,15 @@ pub fn encode(part: &str) -> String {
         }
     }
     out
+}
+
+/// The file name of a percent-encoded part. A file name holds 255 bytes; a longer part is named by its beginning and
+/// its digest. No encoded part has a dot, so the two kinds never meet.
+pub fn file_name(part: &str) -> String {
+    if part.len() <= 200 {
+        return part.to_owned();
+    }
+    format!("{}.{}", part.get(..100).unwrap_or_default(), Digest::of(part.as_bytes()))
 }
 
 /// An id within its tenant.

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use events::{
     ConfigRef, EnvironmentId, Event, Program, ProjectId, ReleaseId, SecretRef, SpecificationDeclared,
-    SpecificationId, SpecificationKind, TenantId,
+    SpecificationId, SpecificationKind, TenantId, is_unshowable,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -125,6 +125,16 @@ pub enum SpecificationRefusal {
         /// The field.
         field: &'static str,
     },
+    /// What no log and no table shows as it is.
+    #[error(
+        "{field} {text:?} contains a control character, or one that changes the direction of text; remove it"
+    )]
+    Unshowable {
+        /// The field.
+        field: &'static str,
+        /// Its text.
+        text: String,
+    },
     /// Keys of the product can't be set from outside.
     #[error(
         "configuration key {key:?} is reserved: runtimecloud:* is set by Runtime Cloud itself; choose another"
@@ -151,6 +161,7 @@ impl Refusal for SpecificationRefusal {
             SpecificationRefusal::OtherSpecification { .. } => "specification-other",
             SpecificationRefusal::DuplicateKey { .. } => "specification-duplicate-key",
             SpecificationRefusal::Empty { .. } => "specification-empty-field",
+            SpecificationRefusal::Unshowable { .. } => "specification-unshowable",
             SpecificationRefusal::ReservedKey { .. } => "specification-reserved-key",
             SpecificationRefusal::TooLarge { .. } => "specification-too-large",
         }
@@ -196,7 +207,12 @@ impl DeploymentSpecification {
         version: u32,
         now: DateTime<Utc>,
     ) -> Result<Change<DeploymentSpecification>, SpecificationRefusal> {
-        check(&declaration)?;
+        check(
+            &declaration.program,
+            declaration.strategy.as_deref(),
+            &declaration.config_refs,
+            &declaration.secret_refs,
+        )?;
         let id = declaration.specification_id();
         let declared = SpecificationDeclared {
             specification_id: id,
@@ -211,23 +227,32 @@ impl DeploymentSpecification {
     }
 }
 
-fn check(declaration: &Declaration) -> Result<(), SpecificationRefusal> {
-    if declaration.program.repository.trim().is_empty() {
+/// What every declaration has to keep; an event that can't become one is refused before it is taken in.
+pub fn check(
+    program: &Program,
+    strategy: Option<&str>,
+    config_refs: &[ConfigRef],
+    secret_refs: &[SecretRef],
+) -> Result<(), SpecificationRefusal> {
+    if program.repository.trim().is_empty() {
         return Err(SpecificationRefusal::Empty { field: "program.repository" });
     }
     for (field, bytes, limit) in [
-        ("program.repository", written(&declaration.program.repository), TEXT),
-        ("program.path", written(&declaration.program.path), TEXT),
-        ("strategy", written(&declaration.strategy), TEXT),
-        ("configRefs", written(&declaration.config_refs), REFS),
-        ("secretRefs", written(&declaration.secret_refs), REFS),
+        ("program.repository", written(&program.repository), TEXT),
+        ("program.path", written(&program.path), TEXT),
+        ("strategy", written(&strategy), TEXT),
+        ("configRefs", written(&config_refs), REFS),
+        ("secretRefs", written(&secret_refs), REFS),
     ] {
         if bytes > limit {
             return Err(SpecificationRefusal::TooLarge { field, bytes, limit });
         }
     }
-    let keys = declaration.config_refs.iter().map(|r| (&r.key, &r.reference));
-    let keys = keys.chain(declaration.secret_refs.iter().map(|r| (&r.key, &r.reference)));
+    showable("program.repository", &program.repository)?;
+    showable("program.path", &program.path)?;
+    showable("strategy", strategy.unwrap_or_default())?;
+    let keys = config_refs.iter().map(|r| (&r.key, &r.reference));
+    let keys = keys.chain(secret_refs.iter().map(|r| (&r.key, &r.reference)));
     let mut seen = std::collections::BTreeSet::new();
     for (key, reference) in keys {
         if key.trim().is_empty() {
@@ -236,12 +261,21 @@ fn check(declaration: &Declaration) -> Result<(), SpecificationRefusal> {
         if reference.trim().is_empty() {
             return Err(SpecificationRefusal::Empty { field: "ref of a configRef or secretRef" });
         }
+        showable("key of a configRef or secretRef", key)?;
+        showable("ref of a configRef or secretRef", reference)?;
         if key.starts_with("runtimecloud:") {
             return Err(SpecificationRefusal::ReservedKey { key: key.clone() });
         }
         if !seen.insert(key) {
             return Err(SpecificationRefusal::DuplicateKey { key: key.clone() });
         }
+    }
+    Ok(())
+}
+
+fn showable(field: &'static str, text: &str) -> Result<(), SpecificationRefusal> {
+    if is_unshowable(text) {
+        return Err(SpecificationRefusal::Unshowable { field, text: text.to_owned() });
     }
     Ok(())
 }

@@ -8,10 +8,12 @@ use application::commands::{CancelProvisioning, PlanProvisioning, Recover};
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_extractor;
 use axum::routing::{get, post};
 use ports::{Artifacts, Bus, Clock, Cx, Ids, PolicyEngine, PortError, ProgramSource, Queue, Receipts, Store};
 use serde::{Deserialize, Serialize};
 
+use crate::extract::{LARGEST_BODY, NoQuery, no_method, no_route};
 use crate::identity::Identity;
 use crate::problem::Problem;
 use crate::{environments, events, operations, runs};
@@ -138,22 +140,16 @@ impl Api {
     }
 }
 
-/// An event may have 1 MB, as on the product's other bus.
-const LARGEST_BODY: usize = 1_048_576;
-
 /// The routes.
 pub fn router(api: Shared) -> Router {
     let one = "/v1/provisioning-runs/{run}";
     let of = |what: &str| format!("{one}/{what}");
-    Router::new()
-        .route("/healthz", get(operations::healthz))
-        .route("/readyz", get(operations::healthz))
-        .route("/v1/events", post(events::publish).get(events::log))
+    let without_query = Router::new()
+        .route("/v1/events", post(events::publish))
         .route("/v1/environments", get(environments::list))
         .route("/v1/environments/{environment}/provisioning-runs", post(runs::plan))
         .route("/v1/environments/{environment}/receipts", get(environments::verify))
         .route("/v1/environments/{environment}/clear", post(environments::clear))
-        .route("/v1/provisioning-runs", get(runs::list))
         .route(one, get(runs::show))
         .route(&of("plan-receipt"), get(runs::plan_receipt))
         .route(&of("apply-receipt"), get(runs::apply_receipt))
@@ -167,6 +163,15 @@ pub fn router(api: Shared) -> Router {
         .route("/v1/dead-letters/{id}/redrive", post(operations::redrive))
         .route("/v1/backup", post(operations::backup))
         .route("/v1/doctor", get(operations::doctor))
+        .route_layer(from_extractor::<NoQuery>());
+    Router::new()
+        .route("/healthz", get(operations::healthz))
+        .route("/readyz", get(operations::healthz))
+        .route("/v1/events", get(events::log))
+        .route("/v1/provisioning-runs", get(runs::list))
+        .merge(without_query)
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(api)
 }

@@ -1,14 +1,15 @@
 //! Events in and out.
 
-use ::events::{Envelope, Inbound};
+use ::events::{Envelope, Inbound, is_service};
+use application::handlers::admit;
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use domain::routing::Answer;
 use serde::Deserialize;
 
 use crate::api::{LoggedEvent, Shared};
+use crate::extract::{Query, Raw};
 use crate::identity::Caller;
 use crate::problem::Problem;
 
@@ -16,7 +17,7 @@ use crate::problem::Problem;
 pub(crate) async fn publish(
     State(api): State<Shared>,
     caller: Caller,
-    body: Bytes,
+    Raw(body): Raw,
 ) -> Result<StatusCode, Problem> {
     let invalid = |e: ::events::EnvelopeError| Problem::new(400, "invalid-event", e.to_string());
     let envelope = Envelope::parse(&body).map_err(invalid)?;
@@ -36,12 +37,40 @@ pub(crate) async fn publish(
         );
         return Err(Problem::new(403, "forbidden", detail));
     }
+    own_decision(&caller, &inbound)?;
+    admit(&api.store, &inbound, api.clock.now()).await?;
     api.bus.publish(&Envelope { tenantid: Some(caller.tenant), ..envelope }).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
+/// Who a run's requester is follows from the event: a person who named another one could approve their own run.
+fn own_decision(caller: &Caller, event: &Inbound) -> Result<(), Problem> {
+    if is_service(&caller.principal) {
+        return Ok(());
+    }
+    match event {
+        Inbound::PromotionApproved(event) if event.approval.decided_by != caller.principal => {
+            let detail = format!(
+                "data.approval.decidedBy is {}, and you are {}; a person promotes in their own name alone",
+                event.approval.decided_by, caller.principal
+            );
+            Err(Problem::new(403, "foreign-decision", detail))
+        }
+        Inbound::EnvironmentCreated(event) if event.baseline_program.is_some() => {
+            let detail = "data.baselineProgram would run in the name of EnvironmentService, and you are a person;                           leave it out, and promote that program";
+            Err(Problem::new(403, "foreign-decision", detail))
+        }
+        Inbound::PromotionApproved(_)
+        | Inbound::EnvironmentCreated(_)
+        | Inbound::ApprovalDecided(_)
+        | Inbound::AttemptOutcomeRecorded(_)
+        | Inbound::SandboxReleased(_) => Ok(()),
+    }
+}
+
 /// Where to go on.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct After {
     #[serde(default)]
     after: i64,

@@ -3,6 +3,7 @@
 mod api;
 mod environments;
 mod events;
+mod extract;
 mod identity;
 mod operations;
 mod problem;

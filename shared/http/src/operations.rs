@@ -1,13 +1,15 @@
 //! What keeps a host in order.
 
+use ::events::is_unshowable;
 use axum::Json;
-use axum::extract::{Path, State};
-use ports::queue::DeadLetter;
+use axum::extract::State;
+use ports::queue::{DeadLetter, dead_of};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::api::{Check, Shared};
+use crate::extract::{self, Path};
 use crate::identity::Caller;
 use crate::problem::Problem;
 
@@ -17,6 +19,7 @@ pub(crate) async fn healthz() -> &'static str {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     #[serde(rename = "ref")]
     reference: String,
@@ -27,16 +30,14 @@ pub(crate) struct Config {
 pub(crate) async fn set_config(
     State(api): State<Shared>,
     caller: Caller,
-    Json(body): Json<Config>,
+    extract::Json(body): extract::Json<Config>,
 ) -> Result<Json<Value>, Problem> {
+    if body.reference.trim().is_empty() || is_unshowable(&body.reference) {
+        let detail = format!("ref {:?} must have a character, and no control characters", body.reference);
+        return Err(Problem::new(400, "invalid-reference", detail));
+    }
     let version = api.operations.set_config(&caller.tenant, &body.reference, &body.value).await?;
     Ok(Json(json!({ "ref": body.reference, "version": version })))
-}
-
-fn is_of(letter: &DeadLetter, caller: &Caller) -> bool {
-    let body: Value = serde_json::from_str(&letter.body).unwrap_or_default();
-    let tenant = body.get("tenant").or_else(|| body.pointer("/data/tenantId")).and_then(Value::as_str);
-    tenant == Some(caller.tenant.as_str())
 }
 
 /// Messages of the tenant that nobody could handle.
@@ -44,8 +45,7 @@ pub(crate) async fn dead_letters(
     State(api): State<Shared>,
     caller: Caller,
 ) -> Result<Json<Vec<DeadLetter>>, Problem> {
-    let dead = api.queue.dead(1000).await?;
-    Ok(Json(dead.into_iter().filter(|l| is_of(l, &caller)).collect()))
+    Ok(Json(dead_of(&*api.queue, &caller.tenant).await?))
 }
 
 /// Sends one of them again.
@@ -54,7 +54,7 @@ pub(crate) async fn redrive(
     caller: Caller,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Value>, Problem> {
-    let known = api.queue.dead(1000).await?.into_iter().any(|l| l.id == id && is_of(&l, &caller));
+    let known = dead_of(&*api.queue, &caller.tenant).await?.iter().any(|l| l.id == id);
     if !known || !api.queue.redrive(id).await? {
         return Err(Problem::not_found(format!("dead letter {id}")));
     }

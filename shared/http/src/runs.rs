@@ -6,15 +6,16 @@ use application::declare::Declared;
 use application::handlers::apply_approval;
 use application::queries::{RunView, runs as query};
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use domain::Digest;
+use domain::{Digest, Environment};
 use ports::receipts::blob_key;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::Shared;
+use crate::extract::{self, Path, Query};
 use crate::identity::Caller;
 use crate::problem::Problem;
 
@@ -23,9 +24,20 @@ pub(crate) async fn plan(
     State(api): State<Shared>,
     caller: Caller,
     Path(environment): Path<EnvironmentId>,
-    Json(mut request): Json<PlanRequest>,
+    extract::Json(mut request): extract::Json<PlanRequest>,
 ) -> Result<(StatusCode, Json<Declared>), Problem> {
     request.environment_id = environment;
+    let known = api.store.load::<Environment>(&request.environment_id).await?;
+    if known.is_none_or(|e| e.tenant != caller.tenant) {
+        let detail = format!(
+            "environment {} is unknown; create it with `runtime-cloud environments create`",
+            request.environment_id
+        );
+        return Err(Problem::new(404, "not-found", detail));
+    }
+    if let Some(run) = request.rerun_of {
+        need(&api, &caller, run).await?;
+    }
     let (tenant, by) = (&caller.tenant, &caller.principal);
     let request = &request;
     let plan = |cx| {
@@ -37,6 +49,7 @@ pub(crate) async fn plan(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
     environment: Option<EnvironmentId>,
 }
@@ -66,12 +79,22 @@ pub(crate) async fn show(
 
 async fn receipt(
     api: &Shared,
-    digest: Option<String>,
+    run: &RunView,
+    digest: Option<&String>,
     what: &str,
 ) -> Result<impl IntoResponse + use<>, Problem> {
-    let none =
-        || Problem::new(404, "no-receipt", format!("the run has no {what} receipt yet; wait for its end"));
-    let digest = digest.as_deref().and_then(Digest::parse).ok_or_else(none)?;
+    let none = || {
+        let id = run.provisioning_run_id;
+        let detail = match run.completed_at {
+            None => format!("run {id} has no receipt of its {what} yet; wait for its end"),
+            Some(_) => format!(
+                "run {id} ended without a receipt of its {what} ({}: {}); see `runtime-cloud runs show {id}`",
+                run.state, run.detail
+            ),
+        };
+        Problem::new(404, "no-receipt", detail)
+    };
+    let digest = digest.and_then(|d| Digest::parse(d)).ok_or_else(none)?;
     let bytes = api.receipts.get(&blob_key(&digest)).await?.ok_or_else(none)?;
     if Digest::of(&bytes) != digest {
         let detail = format!("receipt {digest} was changed; run `runtime-cloud receipts verify`");
@@ -87,7 +110,7 @@ pub(crate) async fn plan_receipt(
     Path(run): Path<ProvisioningRunId>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = need(&api, &caller, run).await?;
-    receipt(&api, run.plan_receipt, "plan").await
+    receipt(&api, &run, run.plan_receipt.as_ref(), "plan").await
 }
 
 /// The receipt of the apply.
@@ -97,7 +120,7 @@ pub(crate) async fn apply_receipt(
     Path(run): Path<ProvisioningRunId>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = need(&api, &caller, run).await?;
-    receipt(&api, run.apply_receipt, "apply").await
+    receipt(&api, &run, run.apply_receipt.as_ref(), "apply").await
 }
 
 /// The log of the run's last step.
@@ -107,14 +130,21 @@ pub(crate) async fn logs(
     Path(run): Path<ProvisioningRunId>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = need(&api, &caller, run).await?;
-    let none = || Problem::new(404, "no-log", "the run has no log yet; wait for its plan");
+    let none = || {
+        let id = run.provisioning_run_id;
+        let detail = match run.completed_at {
+            None => format!("run {id} has no log yet; wait for its plan"),
+            Some(_) => format!("run {id} ended without a log ({}: {})", run.state, run.detail),
+        };
+        Problem::new(404, "no-log", detail)
+    };
     let digest = run.logs_ref.as_deref().and_then(Digest::parse).ok_or_else(none)?;
     let bytes = api.artifacts.get(&digest).await?.ok_or_else(none)?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes))
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Decide {
     decision: Decision,
     plan_digest: String,
@@ -126,7 +156,7 @@ pub(crate) async fn decide(
     State(api): State<Shared>,
     caller: Caller,
     Path(run): Path<ProvisioningRunId>,
-    Json(body): Json<Decide>,
+    extract::Json(body): extract::Json<Decide>,
 ) -> Result<Json<Value>, Problem> {
     need(&api, &caller, run).await?;
     if body.decision == Decision::Expired {
@@ -149,6 +179,7 @@ pub(crate) async fn decide(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Reason {
     reason: String,
 }
@@ -158,7 +189,7 @@ pub(crate) async fn cancel(
     State(api): State<Shared>,
     caller: Caller,
     Path(run): Path<ProvisioningRunId>,
-    Json(body): Json<Reason>,
+    extract::Json(body): extract::Json<Reason>,
 ) -> Result<Json<Value>, Problem> {
     need(&api, &caller, run).await?;
     let (caller, reason) = (&caller, &body.reason);
@@ -178,7 +209,7 @@ pub(crate) async fn break_run(
     State(api): State<Shared>,
     caller: Caller,
     Path(run): Path<ProvisioningRunId>,
-    Json(body): Json<Reason>,
+    extract::Json(body): extract::Json<Reason>,
 ) -> Result<Json<Value>, Problem> {
     need(&api, &caller, run).await?;
     api.recover.break_run(caller.tenant, run, caller.principal, body.reason, &api.cx()).await?;
@@ -186,6 +217,7 @@ pub(crate) async fn break_run(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Resolve {
     repository: String,
     #[serde(rename = "ref")]
@@ -196,7 +228,7 @@ pub(crate) struct Resolve {
 pub(crate) async fn resolve(
     State(api): State<Shared>,
     caller: Caller,
-    Json(body): Json<Resolve>,
+    extract::Json(body): extract::Json<Resolve>,
 ) -> Result<Json<Value>, Problem> {
     let commit = api.programs.resolve(&caller.tenant, &body.repository, &body.reference).await?;
     Ok(Json(json!({ "commit": commit })))

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use events::TenantId;
 use uuid::Uuid;
 
 use crate::error::PortError;
@@ -51,6 +52,21 @@ pub struct DeadLetter {
     pub reason: String,
     /// Since when.
     pub at: chrono::DateTime<chrono::Utc>,
+}
+
+/// Those of a tenant, oldest first, however many others have.
+pub async fn dead_of(queue: &dyn Queue, tenant: &TenantId) -> Result<Vec<DeadLetter>, PortError> {
+    let all = queue.dead(u32::MAX).await?;
+    Ok(all.into_iter().filter(|l| l.tenant().as_deref() == Some(tenant.as_str())).collect())
+}
+
+impl DeadLetter {
+    /// Whose it is: as a worker's message says, or an event.
+    fn tenant(&self) -> Option<String> {
+        let body: serde_json::Value = serde_json::from_str(&self.body).ok()?;
+        let tenant = body.get("tenant").or_else(|| body.pointer("/data/tenantId"))?;
+        tenant.as_str().map(str::to_owned)
+    }
 }
 
 /// Sends, receives, settles.

@@ -117,7 +117,7 @@ impl Api {
         let event = json!({"specversion": "1.0", "id": id, "source": "/bench",
           "type": "delivery.promotions.v1.promotion-approved", "time": "2026-01-01T00:00:00Z", "data": {
             "promotionId": id, "tenantId": "local", "projectId": "default", "environmentId": environment,
-            "releaseId": id, "approval": {"approvalId": id, "decidedBy": "ben", "decidedAt": "2026-01-01T00:00:00Z"},
+            "releaseId": id, "approval": {"approvalId": id, "decidedBy": "ada", "decidedAt": "2026-01-01T00:00:00Z"},
             "program": {"repository": repository, "path": "app", "commit": commit}, "configRefs": [], "secretRefs": []}});
         let request = self.agent.post(format!("{}/v1/events", self.url)).header("authorization", &self.token);
         let answer = request.send(event.to_string().as_bytes()).unwrap();

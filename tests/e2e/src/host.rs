@@ -167,7 +167,7 @@ impl HostProcess {
     }
 
     /// Runs a command with an input.
-    pub fn cli_with(&self, args: &[&str], input: &str) -> Answer {
+    pub fn cli_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Answer {
         let mut command = self.command();
         let mut child = command
             .args(args)
@@ -176,11 +176,25 @@ impl HostProcess {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all(input.as_ref()).unwrap();
         let out = child.wait_with_output().unwrap();
         Answer {
             code: out.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&out.stdout).into_owned(),
+            err: String::from_utf8_lossy(&out.stderr).into_owned(),
+        }
+    }
+
+    /// Runs a command whose output nobody reads.
+    pub fn unread(&self, args: &[&str]) -> Answer {
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        Answer {
+            code: out.status.code().unwrap_or(-1),
+            out: String::new(),
             err: String::from_utf8_lossy(&out.stderr).into_owned(),
         }
     }

@@ -2,9 +2,11 @@
 //! repositories, Pulumi. Nothing here is a stand-in.
 
 mod host;
+mod http;
 mod poll;
 mod repository;
 
 pub use host::{Answer, HostProcess};
+pub use http::Reply;
 pub use poll::{poll, until};
 pub use repository::{Repository, program};

@@ -123,7 +123,7 @@ fn a_branch_in_an_event_is_refused_with_how_to_resolve_it() {
     let event = |commit: &str| {
         json!({"specversion": "1.0", "id": "1", "source": "/t", "type": "delivery.promotions.v1.promotion-approved",
         "time": "2026-01-01T00:00:00Z", "data": {"promotionId": promotion, "tenantId": "local", "projectId": "p",
-        "environmentId": "dev", "releaseId": promotion, "approval": {"approvalId": promotion, "decidedBy": "ben",
+        "environmentId": "dev", "releaseId": promotion, "approval": {"approvalId": promotion, "decidedBy": "ada",
         "decidedAt": "2026-01-01T00:00:00Z"}, "program": {"repository": "/r", "path": ".", "commit": commit},
         "configRefs": [], "secretRefs": []}})
     };
@@ -152,7 +152,7 @@ fn repositories_and_commits_that_are_not_there_fail_the_plan() {
     let event = |id: &str, repository: &str, commit: &str| {
         json!({"specversion": "1.0", "id": id, "source": "/t", "type": "delivery.promotions.v1.promotion-approved",
         "time": "2026-01-01T00:00:00Z", "data": {"promotionId": id, "tenantId": "local", "projectId": "default",
-        "environmentId": "dev", "releaseId": id, "approval": {"approvalId": id, "decidedBy": "ben",
+        "environmentId": "dev", "releaseId": id, "approval": {"approvalId": id, "decidedBy": "ada",
         "decidedAt": "2026-01-01T00:00:00Z"}, "program": {"repository": repository, "path": "app", "commit": commit},
         "configRefs": [], "secretRefs": []}})
         .to_string()

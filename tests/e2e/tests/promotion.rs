@@ -145,7 +145,7 @@ fn an_older_promotion_that_arrives_late_is_superseded_on_arrival() {
         json!({"specversion": "1.0", "id": promotion, "source": "/test", "type": "delivery.promotions.v1.promotion-approved",
           "time": "2026-01-01T00:00:00Z", "data": {
             "promotionId": promotion, "tenantId": "local", "projectId": "default", "environmentId": "dev",
-            "releaseId": promotion, "approval": {"approvalId": promotion, "decidedBy": "ben", "decidedAt": at},
+            "releaseId": promotion, "approval": {"approvalId": promotion, "decidedBy": "ada", "decidedAt": at},
             "program": {"repository": repository.path(), "path": "app", "commit": commit}, "configRefs": [], "secretRefs": []}})
         .to_string()
     };
@@ -219,14 +219,17 @@ fn another_tenants_environment_is_not_found() {
     assert_eq!(foreign.code, 5, "{foreign:?}");
     let path = repository.path();
     let path = path.to_str().unwrap();
-    // A promotion of another tenant into it is put aside.
-    host.ok(&["--tenant", "other", "promote", "--environment", "dev", "--repository", path, "--path", "app"]);
-    until("a dead letter", || {
-        let dead = host.ok(&["--tenant", "other", "--json", "events", "dead"]).json();
-        dead.as_array()
-            .is_some_and(|d| d.iter().any(|l| l["reason"].as_str().unwrap().contains("another tenant")))
-    });
-    assert_eq!(host.ok(&["--json", "events", "dead"]).json(), json!([]));
+    // A promotion of another tenant into it is refused, before it is taken in.
+    let args =
+        ["--tenant", "other", "promote", "--environment", "dev", "--repository", path, "--path", "app"];
+    for watch in [&[][..], &["--watch"][..]] {
+        let refused = host.cli(&[&args[..], watch].concat());
+        assert_eq!(refused.code, 4, "{refused:?}");
+        assert!(refused.err.contains("another tenant") && refused.out.is_empty(), "{refused:?}");
+    }
+    let taken = host.cli(&["--tenant", "other", "environments", "create", "dev", "--class", "development"]);
+    assert_eq!(taken.code, 4, "{taken:?}");
+    assert_eq!(host.ok(&["--tenant", "other", "--json", "events", "list"]).json(), json!([]));
 }
 
 #[test]

@@ -96,4 +96,8 @@ fn the_oldest_backups_go_and_other_files_stay() {
         .collect();
     left.sort();
     assert_eq!(left, ["2026-01-02.sqlite", "2026-01-03.sqlite", "notes.txt"]);
+    // Whoever keeps none has just been told the name of the newest.
+    prune(folder.path(), 0).unwrap();
+    assert!(folder.path().join("2026-01-03.sqlite").exists());
+    assert!(!folder.path().join("2026-01-02.sqlite").exists());
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use contract::Sample;
 use domain::EnvironmentSlot;
 use ports::commit::{CommitError, Op};
-use ports::{Commit, Put, Receipts, Store};
-use runtime_cloud_embedded::{DiskReceipts, RandomIds};
+use ports::{Commit, Put, Receipts, Secret, Store};
+use runtime_cloud_embedded::{Database, DiskReceipts, FileSecrets, RandomIds};
 
 use crate::{epoch, open, pair, store};
 
@@ -124,4 +124,39 @@ async fn a_receipt_that_does_not_fit_is_not_there() {
     assert_eq!(receipts.get("blobs/large").await.unwrap(), None);
     // What it had begun went away again.
     assert_eq!(receipts.put_once("blobs/second", &vec![2; 3_000_000]).await.unwrap(), Put::Created);
+}
+
+#[test]
+fn a_full_disk_is_no_damaged_store() {
+    let Some(disk) = Small::mount() else { return };
+    drop(open(disk.path()));
+    let file = disk.path().join("store.sqlite");
+    // As it lies there when no host runs.
+    rusqlite::Connection::open(&file)
+        .unwrap()
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    for end in ["-wal", "-shm"] {
+        drop(std::fs::remove_file(disk.path().join(format!("store.sqlite{end}"))));
+    }
+    disk.fill();
+    let error = Database::open(&file).err().expect("a store was opened on a full disk").to_string();
+    assert!(error.contains("store.sqlite") && error.contains("disk is full"), "{error}");
+    assert!(!error.contains("damaged") && !error.contains("backup") && !error.contains("anew"), "{error}");
+    disk.free();
+    assert!(Database::open(&file).is_ok());
+}
+
+#[test]
+fn a_secret_that_does_not_fit_is_named_and_leaves_nothing() {
+    let Some(disk) = Small::mount() else { return };
+    let secrets = FileSecrets { folder: disk.path().to_owned(), command: None, ids: Arc::new(RandomIds) };
+    let tenant = Sample::tenant("acme");
+    secrets.set(&tenant, "db", &Secret::new("first")).unwrap();
+    disk.fill();
+    let error = secrets.set(&tenant, "db", &Secret::new("x".repeat(100_000))).unwrap_err().to_string();
+    let folder = disk.path().join("values/acme");
+    assert!(error.contains("secret db") && error.contains(folder.to_str().unwrap()), "{error}");
+    assert_eq!(std::fs::read_to_string(folder.join("db")).unwrap(), "first");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
 }

@@ -87,7 +87,7 @@ impl Client {
         let problem: Problem =
             serde_json::from_str(&text).unwrap_or_else(|_| Problem::new(status, "failed", text.trim()));
         let code = match status {
-            400 | 401 | 403 | 409 | 422 => exit::REFUSED,
+            400 | 401 | 403 | 405 | 409 | 413 | 415 | 422 => exit::REFUSED,
             404 => exit::NOT_FOUND,
             _ => exit::FAILED,
         };

@@ -6,7 +6,7 @@ use ::events::{Principal, TenantId};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::client::{CliError, Client};
-use super::{demo, environments, events, maintenance, promote, receipts, runs, up};
+use super::{demo, environments, events, maintenance, promote, receipts, runs, say, up};
 
 /// Exit codes, as README.md documents them.
 pub mod exit {
@@ -26,6 +26,8 @@ pub mod exit {
     pub const NOT_APPLIED: i32 = 6;
     /// A check found something.
     pub const FOUND: i32 = 7;
+    /// Whoever read the output has closed it; as a shell counts it.
+    pub const CLOSED: i32 = 141;
 }
 
 /// Provisioning runs of declared specifications: recorded, approved, applied once.
@@ -141,7 +143,9 @@ pub fn main() -> i32 {
     match run(cli) {
         Ok(code) => code,
         Err(e) => {
-            eprintln!("runtime-cloud: {e}");
+            if e.code != exit::CLOSED {
+                say::aside(format_args!("runtime-cloud: {e}"));
+            }
             e.code
         }
     }
@@ -176,7 +180,9 @@ fn run(cli: Cli) -> Result<i32, CliError> {
         Command::Doctor => maintenance::doctor(&context),
         Command::Tools => up::tools(),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "runtime-cloud", &mut std::io::stdout());
+            let mut script = vec![];
+            clap_complete::generate(shell, &mut Cli::command(), "runtime-cloud", &mut script);
+            say::text(&script)?;
             Ok(exit::OK)
         }
     }

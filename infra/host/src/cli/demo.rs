@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::client::{CliError, Client, part};
 use super::environments::{created, envelope};
+use super::say::{self, say};
 use super::{Context, exit, receipts, table, up};
 use crate::host::Host;
 use crate::programs;
@@ -50,25 +51,26 @@ impl Demo {
         };
         let tools = up::tool_box();
         let runtime = up::runtime()?;
-        println!("Getting Pulumi ready ...");
+        say!("Getting Pulumi ready ...")?;
         let found = runtime.block_on(tools.get()).map_err(CliError::failed)?;
-        println!("Pulumi {} ({:?}): {}", found.version, found.origin, found.pulumi.display());
+        say!("Pulumi {} ({:?}): {}", found.version, found.origin, found.pulumi.display())?;
         let host = runtime.block_on(Host::start(&data, 0, Arc::clone(&tools))).map_err(CliError::failed)?;
-        println!("Host on http://{}, data in {}", host.address, data.display());
-
-        let story = Story::new(context, &data);
-        let told = story.and_then(|s| s.tell());
-        let code = match told {
-            Ok(()) if !self.exit => {
-                println!(
-                    "\nThe host stays up: look around with `runtime-cloud --data {} runs list`; Ctrl-C ends it.",
-                    data.display()
-                );
-                runtime.block_on(up::wait_and_stop(host))
-            }
+        let told = say!("Host on http://{}, data in {}", host.address, data.display())
+            .and_then(|()| Story::new(context, &data))
+            .and_then(|story| story.tell());
+        let stays = told.and_then(|()| match self.exit {
+            true => Ok(false),
+            false => say!(
+                "\nThe host stays up: look around with `runtime-cloud --data {} runs list`; Ctrl-C ends it.",
+                data.display()
+            )
+            .map(|()| true),
+        });
+        let code = match stays {
+            Ok(true) => runtime.block_on(up::wait_and_stop(host)),
             told => {
                 runtime.block_on(host.stop());
-                told.map(|()| exit::OK)
+                told.map(|_| exit::OK)
             }
         };
         runtime.shutdown_timeout(Duration::from_millis(200));
@@ -89,10 +91,15 @@ fn stop_services(data: &Path) {
             match local::stop_all(&environment) {
                 Ok(stopped) => {
                     for service in stopped {
-                        println!("stopped service {} ({} processes)", service.name, service.processes.len());
+                        let (name, processes) = (service.name, service.processes.len());
+                        // The rest is stopped whether or not somebody reads this.
+                        drop(say!("stopped service {name} ({processes} processes)"));
                     }
                 }
-                Err(e) => eprintln!("services of {} could not be stopped: {e}", environment.display()),
+                Err(e) => say::aside(format_args!(
+                    "services of {} could not be stopped: {e}",
+                    environment.display()
+                )),
             }
         }
     }
@@ -128,33 +135,33 @@ impl Story {
         let development = id(EnvironmentId::new("demo-development"))?;
         let production = id(EnvironmentId::new("demo-production"))?;
 
-        heading("1. A promotion to a development environment");
+        heading("1. A promotion to a development environment")?;
         self.create(&development, EnvironmentClass::Development)?;
         let hello = self.program("hello")?;
         let run = self.promote(&development, &hello)?;
         self.show_applied(&self.rest(run)?)?;
 
-        heading("2. A promotion to production: its approval covers the apply");
+        heading("2. A promotion to production: its approval covers the apply")?;
         self.create(&production, EnvironmentClass::Production)?;
         let run = self.promote(&production, &hello)?;
         self.show_applied(&self.rest(run)?)?;
 
-        heading("3. A manual plan in production waits, and another person approves it");
+        heading("3. A manual plan in production waits, and another person approves it")?;
         let welcome = self.program("welcome")?;
         let run = self.plan(&production, &welcome)?;
         let waiting = self.rest(run)?;
-        table::run(&waiting);
+        table::run(&waiting)?;
         self.expect(&waiting, ProvisioningState::AwaitingApproval)?;
         let own = self.decide(&self.client, &waiting);
-        println!("{} tries to approve its own request: {}", self.context.person, said(&own));
+        say!("{} tries to approve its own request: {}", self.context.person, said(&own))?;
         if own.is_ok() {
             return Err(CliError::new(exit::FAILED, "a requester could approve their own run"));
         }
         self.decide(&self.second, &waiting)?;
-        println!("{} approves plan {}", self.second_name, digest(&waiting));
+        say!("{} approves plan {}", self.second_name, digest(&waiting))?;
         self.show_applied(&self.end(run)?)?;
 
-        heading("4. A plan is approved after something moved under it: it is refused, nothing is touched");
+        heading("4. A plan is approved after something moved under it: it is refused, nothing is touched")?;
         let late = self.program("too late")?;
         let run = self.plan(&production, &late)?;
         let waiting = self.rest(run)?;
@@ -163,41 +170,40 @@ impl Story {
         let other = self.promote(&production, &between)?;
         let other = self.rest(other)?;
         self.expect(&other, ProvisioningState::Applied)?;
-        println!("while plan {} waited, another promotion was applied", digest(&waiting));
+        say!("while plan {} waited, another promotion was applied", digest(&waiting))?;
         self.decide(&self.second, &waiting)?;
         let stale = self.end(run)?;
-        table::run(&stale);
+        table::run(&stale)?;
         self.expect(&stale, ProvisioningState::Failed)?;
         let reason = stale.failure.as_ref().map(|f| f.reason.code()).unwrap_or_default();
         if reason != "plan-stale" {
             return Err(CliError::new(exit::FAILED, format!("expected plan-stale, got {reason}")));
         }
 
-        heading("Receipts and events");
+        heading("Receipts and events")?;
         for environment in [&development, &production] {
             let path = format!("/v1/environments/{}/receipts", part(environment.as_str()));
             let report: ChainReport = self.client.get(&path)?;
-            println!("{environment}: {} link(s) of the receipt chain hold", report.verified);
+            say!("{environment}: {} link(s) of the receipt chain hold", report.verified)?;
             if let Some(broken) = report.broken {
                 return Err(CliError::new(exit::FAILED, broken));
             }
         }
         let logged: Vec<LoggedEvent> = self.client.get("/v1/events?limit=1000")?;
-        super::events::show(&logged);
-        table::runs(&self.client.get::<Vec<RunView>>("/v1/provisioning-runs")?);
-        Ok(())
+        super::events::show(&logged)?;
+        table::runs(&self.client.get::<Vec<RunView>>("/v1/provisioning-runs")?)
     }
 
     fn program(&self, greeting: &str) -> Result<Program, CliError> {
         let program = programs::sample(&self.repository, greeting).map_err(CliError::failed)?;
-        println!("committed {} to {}", program.commit.short(), self.repository.display());
+        say!("committed {} to {}", program.commit.short(), self.repository.display())?;
         Ok(program)
     }
 
     fn create(&self, environment: &EnvironmentId, class: EnvironmentClass) -> Result<(), CliError> {
         let event = created(&self.context, environment, class, &self.project, "local");
         self.client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
-        println!("EnvironmentCreated {environment} ({class})");
+        say!("EnvironmentCreated {environment} ({class})")?;
         Ok(())
     }
 
@@ -220,8 +226,8 @@ impl Story {
             config_refs: vec![],
             secret_refs: vec![],
         };
-        self.client.publish(&envelope(&event, &promotion.to_string())?)?;
-        println!("PromotionApproved {promotion} of {} for {environment}", program.commit.short());
+        self.second.publish(&envelope(&event, &promotion.to_string())?)?;
+        say!("PromotionApproved {promotion} of {} for {environment}", program.commit.short())?;
         Ok(domain::provisioning_run::run_id(&self.context.tenant, "promotion", &promotion.to_string(), 1))
     }
 
@@ -240,7 +246,7 @@ impl Story {
         };
         let path = format!("/v1/environments/{}/provisioning-runs", part(environment.as_str()));
         let declared: Declared = self.client.post(&path, &request)?;
-        println!("PlanProvisioning {} by {}", declared.provisioning_run_id, self.context.person);
+        say!("PlanProvisioning {} by {}", declared.provisioning_run_id, self.context.person)?;
         Ok(declared.provisioning_run_id)
     }
 
@@ -288,16 +294,12 @@ impl Story {
         self.expect(run, ProvisioningState::Applied)?;
         let path = format!("/v1/provisioning-runs/{}", run.provisioning_run_id);
         let plan: PlanReceipt = self.client.get(&format!("{path}/plan-receipt"))?;
-        println!("\nPlan receipt {}:", run.plan_receipt.as_deref().unwrap_or_default());
-        receipts::plan(&plan);
+        say!("\nPlan receipt {}:", run.plan_receipt.as_deref().unwrap_or_default())?;
+        receipts::plan(&plan)?;
         let apply: ApplyReceipt = self.client.get(&format!("{path}/apply-receipt"))?;
-        println!("\nApply receipt {}:", run.apply_receipt.as_deref().unwrap_or_default());
-        println!(
-            "result {:?} after {} ms, let through by {}",
-            apply.result, apply.duration_ms, apply.authority
-        );
-        println!("outputs {}", apply.outputs);
-        Ok(())
+        say!("\nApply receipt {}:", run.apply_receipt.as_deref().unwrap_or_default())?;
+        say!("result {:?} after {} ms, let through by {}", apply.result, apply.duration_ms, apply.authority)?;
+        say!("outputs {}", apply.outputs)
     }
 }
 
@@ -312,6 +314,6 @@ fn said(result: &Result<Value, CliError>) -> String {
     }
 }
 
-fn heading(text: &str) {
-    println!("\n== {text} ==");
+fn heading(text: &str) -> Result<(), CliError> {
+    say!("\n== {text} ==")
 }

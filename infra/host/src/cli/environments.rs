@@ -9,6 +9,7 @@ use ports::Ids;
 use serde_json::{Value, json};
 
 use super::client::CliError;
+use super::say::say;
 use super::{Context, exit, table};
 
 /// How long the host may take to handle the event.
@@ -87,26 +88,38 @@ impl Environments {
                     let fields = ["environmentId", "class", "closed", "activeRun", "waiting", "projectId"];
                     out.add_row(fields.map(|f| text(e, f)).to_vec());
                 }
-                println!("{out}");
+                say!("{out}")?;
             }
             Environments::Create { environment, class, project, region } => {
                 let event = created(context, environment, *class, project, region);
                 client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
-                let known = || -> Result<bool, CliError> {
+                let found = || -> Result<Option<String>, CliError> {
                     let all: Vec<Value> = client.get("/v1/environments")?;
-                    Ok(all.iter().any(|e| {
+                    let is_it = |e: &&Value| {
                         e.get("environmentId").and_then(Value::as_str) == Some(environment.as_str())
-                    }))
+                    };
+                    let class = all.iter().find(is_it).and_then(|e| e.get("class")).and_then(Value::as_str);
+                    Ok(class.map(str::to_owned))
                 };
                 let until = std::time::Instant::now() + TAKEN_IN;
-                while !known()? {
+                let stored = loop {
+                    if let Some(class) = found()? {
+                        break class;
+                    }
                     if std::time::Instant::now() > until {
                         let message = "the event is taken in, but the environment isn't there yet; see `runtime-cloud events dead`";
                         return Err(CliError::new(exit::FAILED, message));
                     }
                     std::thread::sleep(std::time::Duration::from_millis(10));
+                };
+                // Somebody else may have been faster.
+                if stored != class.as_str() {
+                    let message = format!(
+                        "environment {environment} is of class {stored} and can't become {class}; create a new environment of that class"
+                    );
+                    return Err(CliError::new(exit::REFUSED, message));
                 }
-                println!("environment {environment} of class {class} is there; its baseline is planned");
+                say!("environment {environment} of class {class} is there; its baseline is planned")?;
             }
         }
         Ok(exit::OK)

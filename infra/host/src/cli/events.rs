@@ -9,6 +9,7 @@ use ports::queue::DeadLetter;
 use serde_json::{Value, json};
 
 use super::client::CliError;
+use super::say::say;
 use super::{Context, exit, table};
 
 /// Events.
@@ -48,7 +49,7 @@ impl Events {
                 if context.json {
                     table::json(&logged)?;
                 } else {
-                    show(&logged);
+                    show(&logged)?;
                 }
             }
             Events::Send { file } => {
@@ -63,7 +64,7 @@ impl Events {
                 let event: Value = serde_json::from_str(&text)
                     .map_err(|e| CliError::new(exit::USAGE, format!("{}: no JSON: {e}", file.display())))?;
                 client.publish(&event)?;
-                println!("taken in");
+                say!("taken in")?;
             }
             Events::Dead => {
                 let dead: Vec<DeadLetter> = client.get("/v1/dead-letters")?;
@@ -80,11 +81,11 @@ impl Events {
                         letter.reason,
                     ]);
                 }
-                println!("{out}");
+                say!("{out}")?;
             }
             Events::Redrive { id } => {
                 client.post::<Value>(&format!("/v1/dead-letters/{id}/redrive"), &json!({}))?;
-                println!("sent again");
+                say!("sent again")?;
             }
         }
         Ok(exit::OK)
@@ -92,7 +93,7 @@ impl Events {
 }
 
 /// Events as a table.
-pub fn show(logged: &[LoggedEvent]) {
+pub fn show(logged: &[LoggedEvent]) -> Result<(), CliError> {
     let mut out = table::table(&["#", "time", "event", "about"]);
     for event in logged {
         let envelope = &event.envelope;
@@ -107,5 +108,5 @@ pub fn show(logged: &[LoggedEvent]) {
             about.unwrap_or_default(),
         ]);
     }
-    println!("{out}");
+    say!("{out}")
 }

@@ -1,17 +1,18 @@
 //! What keeps a host in order.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
-use embedded::{DataFolder, Database, FileSecrets, RandomIds};
+use embedded::{Checked, DataFolder, FileSecrets, RandomIds, SecretError};
 use events::EnvironmentId;
 use http_api::Check;
 use ports::{Ids, Secret};
 use serde_json::{Value, json};
 
 use super::client::{CliError, part};
+use super::say::say;
 use super::{Context, exit, runs, table};
 use crate::host::RESTORED;
 
@@ -33,7 +34,7 @@ impl Config {
         let Config::Set { reference, value } = self;
         let body = json!({ "ref": reference, "value": value });
         let answer: Value = context.client()?.post("/v1/config", &body)?;
-        println!("{reference} is at version {}", answer.get("version").unwrap_or(&Value::Null));
+        say!("{reference} is at version {}", answer.get("version").unwrap_or(&Value::Null))?;
         Ok(exit::OK)
     }
 }
@@ -52,13 +53,21 @@ impl Secrets {
     /// Runs it.
     pub fn run(&self, context: &Context) -> Result<i32, CliError> {
         let Secrets::Set { reference } = self;
-        let mut value = String::new();
-        std::io::stdin().read_to_string(&mut value).map_err(CliError::failed)?;
+        let mut value = vec![];
+        std::io::stdin().read_to_end(&mut value).map_err(CliError::failed)?;
+        let value = String::from_utf8(value).map_err(|_| {
+            let message =
+                format!("the value of secret {reference} is no UTF-8 text; encode it, such as with base64");
+            CliError::new(exit::USAGE, message)
+        })?;
         let value = Secret::new(value.trim_end_matches('\n'));
         let ids: Arc<dyn Ids> = Arc::new(RandomIds);
         let broker = FileSecrets { folder: context.data.join("secrets"), command: None, ids };
-        broker.set(&context.tenant, reference, &value).map_err(CliError::failed)?;
-        println!("{reference} is set");
+        broker.set(&context.tenant, reference, &value).map_err(|e| match e {
+            SecretError::Reference(_) => CliError::new(exit::USAGE, e.to_string()),
+            SecretError::Write { .. } => CliError::failed(e),
+        })?;
+        say!("{reference} is set")?;
         Ok(exit::OK)
     }
 }
@@ -101,17 +110,15 @@ impl Recover {
                     &format!("/v1/provisioning-runs/{run}/break"),
                     &json!({ "reason": reason }),
                 )?;
-                println!(
-                    "run {run} is broken; its environment is closed until `runtime-cloud recover clear`"
-                );
+                say!("run {run} is broken; its environment is closed until `runtime-cloud recover clear`")?;
             }
             Recover::Clear { environment } => {
                 clear(environment, false)?;
-                println!("environment {environment} is open");
+                say!("environment {environment} is open")?;
             }
             Recover::Settle { environment } => {
                 clear(environment, true)?;
-                println!("environment {environment} is open, its unfinished operations count as settled");
+                say!("environment {environment} is open, its unfinished operations count as settled")?;
             }
         }
         Ok(exit::OK)
@@ -136,31 +143,31 @@ impl Backup {
         match self {
             Backup::Now => {
                 let answer: Value = context.client()?.post("/v1/backup", &json!({}))?;
-                println!("{}", answer.get("file").and_then(Value::as_str).unwrap_or_default());
+                say!("{}", answer.get("file").and_then(Value::as_str).unwrap_or_default())?;
             }
-            Backup::Restore { file } => {
-                let folder = DataFolder::lock(&context.data).map_err(CliError::failed)?;
-                // A backup that can't be opened takes nobody's place.
-                let checked = folder.path().join("restore.sqlite");
-                std::fs::copy(file, &checked).map_err(CliError::failed)?;
-                drop(Database::open(&checked).map_err(CliError::failed)?);
-                std::fs::write(folder.path().join(RESTORED), b"").map_err(CliError::failed)?;
-                let store = folder.path().join("store.sqlite");
-                let kept = folder.path().join(format!("replaced-{}.sqlite", RandomIds.fresh()));
-                if store.exists() {
-                    std::fs::rename(&store, &kept).map_err(CliError::failed)?;
-                }
-                for rest in
-                    ["store.sqlite-wal", "store.sqlite-shm", "restore.sqlite-wal", "restore.sqlite-shm"]
-                {
-                    drop(std::fs::remove_file(folder.path().join(rest)));
-                }
-                std::fs::rename(&checked, &store).map_err(CliError::failed)?;
-                println!("restored; the store that was there is {}", kept.display());
-            }
+            Backup::Restore { file } => return restore(context, file),
         }
         Ok(exit::OK)
     }
+}
+
+fn restore(context: &Context, file: &Path) -> Result<i32, CliError> {
+    // Before the data folder is made: what can't be a backup leaves nothing behind.
+    Checked::look(file).map_err(CliError::failed)?;
+    let folder = DataFolder::lock(&context.data).map_err(CliError::failed)?;
+    let folder = folder.path();
+    let copy = folder.join(format!("restore-{}.sqlite", RandomIds.fresh()));
+    let checked = Checked::copy(file, copy).map_err(CliError::failed)?;
+    let marker = folder.join(RESTORED);
+    std::fs::write(&marker, b"")
+        .map_err(|e| CliError::new(exit::FAILED, format!("{} can't be written: {e}", marker.display())))?;
+    let kept = folder.join(format!("replaced-{}.sqlite", RandomIds.fresh()));
+    if checked.replace(&folder.join("store.sqlite"), &kept).map_err(CliError::failed)? {
+        say!("restored; the store that was there is {}", kept.display())?;
+    } else {
+        say!("restored; no store was there before")?;
+    }
+    Ok(exit::OK)
 }
 
 /// Looks at the host.
@@ -175,7 +182,7 @@ pub fn doctor(context: &Context) -> Result<i32, CliError> {
             let mark = if check.ok { "ok" } else { "LOOK" };
             out.add_row(vec![check.name, mark.to_owned(), check.detail]);
         }
-        println!("{out}");
+        say!("{out}")?;
     }
     Ok(if sound { exit::OK } else { exit::FOUND })
 }

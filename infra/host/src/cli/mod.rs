@@ -9,6 +9,7 @@ mod maintenance;
 mod promote;
 mod receipts;
 mod runs;
+mod say;
 mod table;
 mod up;
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::client::{CliError, Client, part};
 use super::environments::envelope;
+use super::say::say;
 use super::{Context, exit, runs, table};
 
 /// A program and what it reads.
@@ -51,8 +52,10 @@ impl ProgramArgs {
         given
             .iter()
             .map(|text| match text.split_once('=') {
-                Some((key, reference)) => Ok(make(key.to_owned(), reference.to_owned())),
-                None => Err(CliError::new(
+                Some((key, reference)) if !key.trim().is_empty() && !reference.trim().is_empty() => {
+                    Ok(make(key.to_owned(), reference.to_owned()))
+                }
+                Some(_) | None => Err(CliError::new(
                     exit::USAGE,
                     format!("{text:?} is no KEY=REF; write the key, =, and the reference"),
                 )),
@@ -126,8 +129,12 @@ impl Promote {
             config_refs: self.program.config_refs()?,
             secret_refs: self.program.secret_refs()?,
         };
-        client.publish(&envelope(&event, &promotion.to_string())?)?;
-        let run = domain::provisioning_run::run_id(&context.tenant, "promotion", &promotion.to_string(), 1);
+        let id = promotion.to_string();
+        client.publish(&envelope(&event, &id)?)?;
+        let run = domain::provisioning_run::run_id(&context.tenant, "promotion", &id, 1);
+        if self.watch {
+            runs::begun(&client, run, &id)?;
+        }
         follow(context, &client, run, self.watch)
     }
 }
@@ -139,7 +146,7 @@ fn follow(context: &Context, client: &Client, run: ProvisioningRunId, watch: boo
     if context.json {
         table::json(&json!({ "provisioningRunId": run }))?;
     } else {
-        println!("run {run}; follow it with `runtime-cloud runs watch {run}`");
+        say!("run {run}; follow it with `runtime-cloud runs watch {run}`")?;
     }
     Ok(exit::OK)
 }

@@ -8,6 +8,7 @@ use events::EnvironmentId;
 use serde_json::Value;
 
 use super::client::{CliError, part};
+use super::say::say;
 use super::{Context, exit, runs, table};
 
 /// Which receipt.
@@ -48,7 +49,7 @@ fn change(value: &StepValue) -> String {
 }
 
 /// A plan receipt, step by step, deletes first.
-pub fn plan(receipt: &PlanReceipt) {
+pub fn plan(receipt: &PlanReceipt) -> Result<(), CliError> {
     let mut steps: Vec<_> = receipt.steps.iter().collect();
     steps.sort_by_key(|s| (!s.op.deletes(), s.op, &s.urn));
     let mut out = table::table(&["does", "resource", "changes"]);
@@ -58,25 +59,25 @@ pub fn plan(receipt: &PlanReceipt) {
         let op = if step.op.deletes() { op.to_uppercase() } else { op };
         out.add_row(vec![op, step.urn.clone(), step.changed.join(", ")]);
     }
-    println!("{out}");
+    say!("{out}")?;
     for step in steps.iter().filter(|s| !s.values.is_empty()) {
-        println!("{}", step.urn);
+        say!("{}", step.urn)?;
         for value in &step.values {
-            println!("    {}", change(value));
+            say!("    {}", change(value))?;
         }
     }
     match &receipt.refresh {
         Some(RefreshCheck::Looked { differing, .. }) => {
             for found in differing {
                 let what = if found.gone { "is GONE".to_owned() } else { found.changed.join(", ") };
-                println!("not as the state says, and not part of this plan: {} {what}", found.urn);
+                say!("not as the state says, and not part of this plan: {} {what}", found.urn)?;
             }
         }
-        Some(RefreshCheck::Unknown { why }) => println!("UNKNOWN whether the state is still true: {why}"),
+        Some(RefreshCheck::Unknown { why }) => say!("UNKNOWN whether the state is still true: {why}")?,
         None => {}
     }
-    println!("plan {}  inputs {}", receipt.plan_file.short(), receipt.inputs_hash.short());
-    println!("route: {}", receipt.route);
+    say!("plan {}  inputs {}", receipt.plan_file.short(), receipt.inputs_hash.short())?;
+    say!("route: {}", receipt.route)
 }
 
 impl Receipts {
@@ -88,7 +89,7 @@ impl Receipts {
                 let run = runs::find(&client, run)?.provisioning_run_id;
                 match which {
                     Which::Plan if !context.json => {
-                        plan(&client.get(&format!("/v1/provisioning-runs/{run}/plan-receipt"))?);
+                        plan(&client.get(&format!("/v1/provisioning-runs/{run}/plan-receipt"))?)?;
                     }
                     Which::Plan => {
                         let receipt: Value =
@@ -109,9 +110,9 @@ impl Receipts {
                 if context.json {
                     table::json(&report)?;
                 } else if let Some(broken) = &report.broken {
-                    println!("{} link(s) hold; BROKEN: {broken}", report.verified);
+                    say!("{} link(s) hold; BROKEN: {broken}", report.verified)?;
                 } else {
-                    println!("{} link(s) hold", report.verified);
+                    say!("{} link(s) hold", report.verified)?;
                 }
                 Ok(if report.broken.is_some() { exit::FOUND } else { exit::OK })
             }

@@ -1,13 +1,15 @@
 //! Provisioning runs, and the decisions on their plans.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use application::queries::RunView;
 use clap::{Args, Subcommand};
 use events::{EnvironmentId, ProvisioningRunId, ProvisioningState};
+use ports::queue::DeadLetter;
 use serde_json::{Value, json};
 
 use super::client::{CliError, Client, part};
+use super::say::{self, say};
 use super::{Context, exit, table};
 
 /// Runs.
@@ -71,22 +73,49 @@ pub fn rests(run: &RunView) -> bool {
     waits || matches!(run.state, Applied | Failed | Rejected | Cancelled)
 }
 
+/// How long a watch waits for a promotion to become its run.
+const TAKEN_IN: Duration = Duration::from_secs(120);
+
+/// Waits until the event of a promotion has become its run: an event that nobody can handle never does.
+pub fn begun(client: &Client, id: ProvisioningRunId, event: &str) -> Result<(), CliError> {
+    let until = Instant::now() + TAKEN_IN;
+    loop {
+        match client.get::<RunView>(&format!("/v1/provisioning-runs/{id}")) {
+            Ok(_) => return Ok(()),
+            Err(e) if e.code != exit::NOT_FOUND => return Err(e),
+            Err(_) => {}
+        }
+        let dead: Vec<DeadLetter> = client.get("/v1/dead-letters")?;
+        if let Some(letter) = dead.iter().find(|l| carries(l, event)) {
+            let message = format!(
+                "the promotion was put aside as dead letter {}: {}; see `runtime-cloud events dead`",
+                letter.id, letter.reason
+            );
+            return Err(CliError::new(exit::REFUSED, message));
+        }
+        if Instant::now() > until {
+            let message = format!(
+                "run {id} did not begin within {} s; see `runtime-cloud events dead` and `runtime-cloud doctor`",
+                TAKEN_IN.as_secs()
+            );
+            return Err(CliError::new(exit::FAILED, message));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn carries(letter: &DeadLetter, event: &str) -> bool {
+    serde_json::from_str::<Value>(&letter.body).is_ok_and(|body| body.get("id").is_some_and(|id| id == event))
+}
+
 /// Follows a run until it ends or waits for a person.
 pub fn watch(context: &Context, client: &Client, id: ProvisioningRunId) -> Result<i32, CliError> {
     let mut shown = String::new();
     loop {
-        let run: RunView = match client.get(&format!("/v1/provisioning-runs/{id}")) {
-            Ok(run) => run,
-            // Its event may still be on its way.
-            Err(e) if e.code == exit::NOT_FOUND && shown.is_empty() => {
-                std::thread::sleep(Duration::from_millis(50));
-                continue;
-            }
-            Err(e) => return Err(e),
-        };
+        let run: RunView = client.get(&format!("/v1/provisioning-runs/{id}"))?;
         let line = format!("{}: {}", run.state, run.detail);
         if line != shown && !context.json {
-            println!("{} {line}", table::short(id));
+            say!("{} {line}", table::short(id))?;
         }
         shown = line;
         if rests(&run) {
@@ -111,7 +140,7 @@ impl Runs {
                 if context.json {
                     table::json(&runs)?;
                 } else {
-                    table::runs(&runs);
+                    table::runs(&runs)?;
                 }
             }
             Runs::Show { run } => {
@@ -119,14 +148,14 @@ impl Runs {
                 if context.json {
                     table::json(&run)?;
                 } else {
-                    table::run(&run);
+                    table::run(&run)?;
                 }
             }
             Runs::Watch { run } => return watch(context, &client, find(&client, run)?.provisioning_run_id),
             Runs::Logs { run } => {
                 let run = find(&client, run)?;
                 let path = format!("/v1/provisioning-runs/{}/logs", run.provisioning_run_id);
-                print!("{}", client.get_text(&path)?);
+                say::text(client.get_text(&path)?.as_bytes())?;
             }
             Runs::Cancel { run, reason } => {
                 let run = find(&client, run)?.provisioning_run_id;
@@ -144,8 +173,7 @@ fn said(context: &Context, answer: &Value) -> Result<(), CliError> {
         return table::json(answer);
     }
     let text = |f: &str| answer.get(f).and_then(Value::as_str).unwrap_or_default().to_owned();
-    println!("run {} is {}", text("provisioningRunId"), text("state"));
-    Ok(())
+    say!("run {} is {}", text("provisioningRunId"), text("state"))
 }
 
 /// Approves the plan of a run that another person requested.
@@ -184,12 +212,13 @@ fn decide(
     let digest = plan.cloned().or(recorded).ok_or_else(|| {
         CliError::new(exit::REFUSED, format!("run {} has no plan yet; wait for it", run.provisioning_run_id))
     })?;
-    if !context.json {
-        println!("{decision}: {} (plan {digest})", table::summary(run.plan_summary.as_ref()));
-    }
     let path = format!("/v1/provisioning-runs/{}/approval", run.provisioning_run_id);
     let body = json!({ "decision": decision, "planDigest": digest, "reason": reason });
-    said(context, &client.post(&path, &body)?)?;
+    let answer: Value = client.post(&path, &body)?;
+    if !context.json {
+        say!("{decision}: {} (plan {digest})", table::summary(run.plan_summary.as_ref()))?;
+    }
+    said(context, &answer)?;
     Ok(exit::OK)
 }
 

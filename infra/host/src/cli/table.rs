@@ -6,6 +6,7 @@ use events::{PlanSummary, ProvisioningRunId};
 use serde::Serialize;
 
 use super::client::CliError;
+use super::say::say;
 
 /// A table with headings.
 pub fn table(headings: &[&str]) -> Table {
@@ -21,8 +22,7 @@ pub fn table(headings: &[&str]) -> Table {
 
 /// JSON for programs.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
-    println!("{}", serde_json::to_string_pretty(value).map_err(CliError::failed)?);
-    Ok(())
+    say!("{}", serde_json::to_string_pretty(value).map_err(CliError::failed)?)
 }
 
 /// What a plan would do, deletes first.
@@ -49,7 +49,7 @@ pub fn short(id: ProvisioningRunId) -> String {
 }
 
 /// Runs, the newest first.
-pub fn runs(runs: &[RunView]) {
+pub fn runs(runs: &[RunView]) -> Result<(), CliError> {
     let mut table = table(&["run", "environment", "kind", "state", "plan", "why"]);
     for run in runs {
         table.add_row(vec![
@@ -61,11 +61,11 @@ pub fn runs(runs: &[RunView]) {
             run.detail.clone(),
         ]);
     }
-    println!("{table}");
+    say!("{table}")
 }
 
 /// One run.
-pub fn run(run: &RunView) {
+pub fn run(run: &RunView) -> Result<(), CliError> {
     let mut table = table(&["run", &run.provisioning_run_id.to_string()]);
     let mut row = |name: &str, value: String| {
         table.add_row(vec![name.to_owned(), value]);
@@ -94,5 +94,5 @@ pub fn run(run: &RunView) {
     if let Some(end) = run.completed_at {
         row("ended", end.to_rfc3339());
     }
-    println!("{table}");
+    say!("{table}")
 }

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::client::CliError;
+use super::say::say;
 use super::{Context, exit};
 use crate::host::Host;
 
@@ -61,7 +62,7 @@ pub fn tools() -> Result<i32, CliError> {
         "pulumi": found.pulumi, "dirs": found.path_dirs, "version": found.version.to_string(),
         "origin": format!("{:?}", found.origin),
     });
-    println!("{line}");
+    say!("{line}")?;
     Ok(exit::OK)
 }
 
@@ -74,7 +75,8 @@ impl Up {
             let tools = tool_box();
             let host =
                 Host::start(&context.data, self.port, Arc::clone(&tools)).await.map_err(CliError::failed)?;
-            println!("listening on http://{} for {}", host.address, context.data.display());
+            // A host works on, whoever reads this.
+            drop(say!("listening on http://{} for {}", host.address, context.data.display()));
             // Pulumi is got ready beside the work, not before it.
             tokio::spawn(async move {
                 if let Err(e) = tools.get().await {

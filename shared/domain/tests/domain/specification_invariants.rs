@@ -188,3 +188,23 @@ fn a_declaration_that_no_run_could_carry_is_refused() {
     many.config_refs = (0..5000).map(|n| config(&format!("key{n}"), "a/b")).collect();
     assert!(matches!(refused(many), SpecificationRefusal::TooLarge { field: "configRefs", .. }));
 }
+
+#[test]
+fn what_no_log_shows_as_it_is_is_refused_by_field() {
+    let odd = "a\u{202E}b";
+    let mut strategy = declaration();
+    strategy.strategy = Some(odd.to_owned());
+    let mut repository = declaration();
+    repository.program.repository = "/r\n".to_owned();
+    let mut key = declaration();
+    key.config_refs = vec![config(odd, "x")];
+    let mut reference = declaration();
+    reference.secret_refs = vec![secret("x", "a\u{9b}b")];
+    for (field, declaration) in
+        [("strategy", strategy), ("program.repository", repository), ("key", key), ("ref", reference)]
+    {
+        let refusal = refused(declaration);
+        assert_eq!(refusal.code(), "specification-unshowable");
+        assert!(refusal.to_string().starts_with(field), "{refusal}");
+    }
+}
