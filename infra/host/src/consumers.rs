@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use application::catalog::Retry;
+use application::settle::settle;
 use application::{Consumer, Fault};
 use chrono::TimeDelta;
 use ports::queue::Delivery;
@@ -15,8 +15,6 @@ use tokio::task::JoinSet;
 const LEASE: Duration = Duration::from_secs(60);
 /// How often it is extended.
 const HEARTBEAT: Duration = Duration::from_secs(20);
-/// How often a lost race is run again before the message goes back to its queue.
-const RACES: u32 = 20;
 /// A backstop for messages whose delay runs out.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -76,7 +74,7 @@ async fn handle(consumer: &dyn Consumer, queue: &dyn Queue, clock: &dyn Clock, d
         };
         match work(consumer, queue, &delivery, &cx).await {
             // A lost race is settled here: the message need not go back for it.
-            Err(Fault::Wait { delay, .. }) if delay < HEARTBEAT && races < RACES => {
+            Err(Fault::Wait { delay, .. }) if application::settle::is_race(delay, races) => {
                 races += 1;
                 tokio::time::sleep(delay).await;
             }
@@ -88,7 +86,7 @@ async fn handle(consumer: &dyn Consumer, queue: &dyn Queue, clock: &dyn Clock, d
             tracing::debug!(queue = row.name, message = %cx.message, %report, "done");
             queue.done(&delivery).await
         }
-        Err(fault) => settle(consumer, queue, &delivery, &cx, fault).await,
+        Err(fault) => settle(row, queue, &delivery, cx.attempt, fault).await.map(|_| true),
     };
     if let Err(e) = settled {
         tracing::warn!(queue = row.name, message = %cx.message, error = %e.chain(), "not settled; it comes again");
@@ -113,38 +111,6 @@ async fn work(
                     tracing::warn!(queue, message = %cx.message, "the message was taken away; somebody else has it");
                 }
             }
-        }
-    }
-}
-
-async fn settle(
-    consumer: &dyn Consumer,
-    queue: &dyn Queue,
-    delivery: &Delivery,
-    cx: &Cx,
-    fault: Fault,
-) -> Result<bool, ports::PortError> {
-    let row = consumer.row();
-    let reason = ports::error::chain(&fault);
-    if delivery.deliveries >= row.deliveries {
-        return queue
-            .bury(delivery, &format!("delivered {} times; last: {reason}", delivery.deliveries))
-            .await;
-    }
-    match fault {
-        Fault::Wait { delay, .. } => queue.retry(delivery, delay, false).await,
-        Fault::Again(_) if row.retry == Retry::None => {
-            // "Once" counts from the claim; before it a failure is tried again, and after it nothing is done twice.
-            tracing::warn!(queue = row.name, message = %cx.message, reason, "failed, comes again");
-            queue.retry(delivery, Duration::from_secs(5), false).await
-        }
-        Fault::Again(_) if cx.attempt < row.retry.attempts() => {
-            tracing::warn!(queue = row.name, message = %cx.message, attempt = cx.attempt, reason, "failed, tried again");
-            queue.retry(delivery, row.retry.delay(cx.attempt), true).await
-        }
-        Fault::Again(_) | Fault::Never(_) | Fault::Refused { .. } => {
-            tracing::error!(queue = row.name, message = %cx.message, reason, "put aside as a dead letter");
-            queue.bury(delivery, &reason).await
         }
     }
 }

@@ -137,7 +137,7 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
     let runner: Arc<dyn Runner> = Arc::new(HostRunner {
         settings: HostRunnerSettings {
             data: data.to_owned(),
-            local_provider: provider_link(data, &program).map_err(io)?,
+            local_provider: Some(provider_link(data, &program).map_err(io)?),
             program,
             local_version: env!("CARGO_PKG_VERSION").to_owned(),
             path: std::env::var_os("PATH").and_then(|p| p.into_string().ok()).unwrap_or_default(),

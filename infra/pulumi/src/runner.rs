@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::Digest;
 use domain::aggregate::encode;
 use domain::provisioning_run::{Failure, FailureReason};
+use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
 use ports::{PortError, ProgramSource, Runner};
@@ -33,8 +33,8 @@ pub struct HostRunnerSettings {
     pub data: PathBuf,
     /// This program: started again as supervisor.
     pub program: PathBuf,
-    /// This program under the name of the local provider.
-    pub local_provider: PathBuf,
+    /// This program under the name of the local provider; None where programs may not touch this machine.
+    pub local_provider: Option<PathBuf>,
     /// The local provider's version.
     pub local_version: String,
     /// `PATH` of the runs, behind Pulumi's own folders.
@@ -58,7 +58,7 @@ pub struct HostRunner {
 }
 
 /// How often a plan whose process died is started again: it changes nothing.
-const PLAN_STARTS: u32 = 3;
+pub(crate) const PLAN_STARTS: u32 = 3;
 /// How long one wait blocks a thread.
 const WAIT: Duration = Duration::from_secs(1);
 /// In a session's place: it was never started, and now can't be.
@@ -80,7 +80,7 @@ pub(crate) struct About {
 }
 
 /// Why a session wasn't started.
-enum NotStarted {
+pub(crate) enum NotStarted {
     /// It may work later.
     Later(PortError),
     /// It won't: the plan or the apply fails with this.
@@ -88,11 +88,11 @@ enum NotStarted {
 }
 
 impl HostRunner {
-    fn session(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
+    pub(crate) fn session(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
         self.settings.data.join("sessions").join(format!("{run}-{}-{start}", phase.as_str()))
     }
 
-    fn workspace(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
+    pub(crate) fn workspace(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
         self.settings.data.join("work").join(format!("{run}-{}-{start}", phase.as_str()))
     }
 
@@ -113,7 +113,7 @@ impl HostRunner {
     }
 
     /// Checks the program out, prepares its folder and starts it.
-    async fn start(
+    pub(crate) async fn start(
         &self,
         job: &Job,
         phase: Phase,
@@ -186,7 +186,7 @@ impl HostRunner {
             workspace::write(&workspace.root.join(ABOUT), &serde_json::to_vec(&about)?)?;
             workspace.put_state(&about.project, &about.stack, &state)?;
             workspace.link_plugins(
-                &settings.local_provider,
+                settings.local_provider.as_deref(),
                 &settings.local_version,
                 Some(&settings.data.join("plugins")),
             )?;
@@ -405,7 +405,8 @@ impl Runner for HostRunner {
         self.collect(job, session, end).await
     }
 
-    async fn look(&self, run: ProvisioningRunId, phase: Phase) -> Result<Progress<()>, PortError> {
+    async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError> {
+        let run = run.id;
         let start = self.newest(run, phase).max(1);
         let session = self.session(run, phase, start);
         if !session.exists() || session.join(NEVER).exists() {
@@ -426,7 +427,8 @@ impl Runner for HostRunner {
         })
     }
 
-    async fn stop(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError> {
+    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError> {
+        let run = run.id;
         let newest = self.newest(run, phase);
         if newest == 0 {
             return Ok(());

@@ -23,6 +23,13 @@ impl ToolBox {
         Arc::new(ToolBox { settings, progress: Box::new(progress), found: OnceCell::new() })
     }
 
+    /// One that has it already.
+    pub fn having(tools: Tools) -> Arc<ToolBox> {
+        let found = OnceCell::new_with(Some(Arc::new(tools)));
+        let nothing = ToolsSettings { search_path: None, cache: "".into(), release: None, go: None };
+        Arc::new(ToolBox { settings: nothing, progress: Box::new(|_| {}), found })
+    }
+
     /// Finds, fetches or builds it.
     pub async fn get(self: &Arc<Self>) -> Result<Arc<Tools>, PortError> {
         let this = Arc::clone(self);

@@ -71,14 +71,16 @@ impl Workspace {
     /// Makes installed plugins visible, and this program as the local provider.
     pub(crate) fn link_plugins(
         &self,
-        local: &Path,
+        local: Option<&Path>,
         version: &str,
         installed: Option<&Path>,
     ) -> io::Result<()> {
         let plugins = self.home().join("plugins");
-        let folder = plugins.join(format!("resource-local-v{version}"));
-        fs::create_dir_all(&folder)?;
-        symlink(local, folder.join("pulumi-resource-local"))?;
+        if let Some(local) = local {
+            let folder = plugins.join(format!("resource-local-v{version}"));
+            fs::create_dir_all(&folder)?;
+            symlink(local, folder.join("pulumi-resource-local"))?;
+        }
         let Some(entries) = installed.and_then(|i| fs::read_dir(i).ok()) else { return Ok(()) };
         for entry in entries {
             let entry = entry?;

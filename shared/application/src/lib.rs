@@ -9,6 +9,7 @@ pub mod inputs;
 pub mod queries;
 pub mod relay;
 pub mod settings;
+pub mod settle;
 pub mod turns;
 pub mod work;
 pub mod workers;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::Digest;
 use domain::plan::PlanStep;
 use domain::provisioning_run::Failure;
 use domain::receipt::{AppliedResource, FailedResource, RefreshCheck};
+use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, Program, ProvisioningRunId, TenantId};
 use serde_json::Value;
 
@@ -15,7 +15,8 @@ use crate::error::PortError;
 use crate::secret::Secret;
 
 /// Which half of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// The plan.
     Plan,
@@ -50,6 +51,10 @@ pub struct Job {
     pub config: BTreeMap<String, String>,
     /// Secret configuration, by full key.
     pub secrets: BTreeMap<String, Secret>,
+    /// The same by reference and version: what is written down of them.
+    pub secret_versions: Vec<domain::plan::ResolvedRef>,
+    /// The identity that the environment names.
+    pub identity: Option<String>,
     /// Encrypts the state.
     pub passphrase: Secret,
     /// The state to work on a copy of; None for a new stack.
@@ -149,9 +154,9 @@ pub trait Runner: Send + Sync {
     /// Starts an apply once, or goes on with it. May wait for its end, or return Running.
     async fn apply(&self, job: &ApplyJob) -> Result<Progress<ApplyOutcome>, PortError>;
     /// Whether a half of a run lives; starts nothing. Finished carries nothing here.
-    async fn look(&self, run: ProvisioningRunId, phase: Phase) -> Result<Progress<()>, PortError>;
+    async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError>;
     /// Asks a half of a run to stop: gracefully once, then for good.
-    async fn stop(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError>;
+    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError>;
     /// A half of a run is recorded: what it left on disk may go, but for what tells a zombie.
     async fn clean(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError>;
     /// Runs whose dead copy of the state changed after their end, with what was seen.

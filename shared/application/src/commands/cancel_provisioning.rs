@@ -44,8 +44,8 @@ impl CancelProvisioning {
             or_again(self.store.commit(Commit::of(change, cx)).await?)?;
         }
         if matches!(state, RunState::Applying { .. }) {
-            self.runner.stop(run.id, Phase::Apply).await?;
-        } else if let Err(e) = self.runner.stop(run.id, Phase::Plan).await {
+            self.runner.stop(&run, Phase::Apply).await?;
+        } else if let Err(e) = self.runner.stop(&run, Phase::Plan).await {
             tracing::debug!(run = %run.id, error = %e.chain(), "nothing to stop");
         }
         Ok(state.state().as_str())

@@ -45,7 +45,7 @@ impl Recover {
                 format!("run {} is not being applied; there is nothing to break", run.id).into(),
             ));
         };
-        if let Progress::Running = self.runner.look(run.id, Phase::Apply).await? {
+        if let Progress::Running = self.runner.look(&run, Phase::Apply).await? {
             let problem =
                 format!("run {} lives; stop it with `runtime-cloud runs cancel {}`", run.id, run.id);
             return Err(Fault::Never(problem.into()));

@@ -370,6 +370,8 @@ impl Applier {
                 program: run.program.clone(),
                 config: BTreeMap::new(),
                 secrets,
+                secret_versions: claimed.plan.inputs.secrets.clone(),
+                identity: claimed.plan.inputs.identity.clone(),
                 passphrase: needed.passphrase,
                 state: needed.state,
                 deadline: cx.now + self.settings.apply_limit,

@@ -261,6 +261,8 @@ impl Planner {
             program: specification.declaration.program.clone(),
             config: inputs.config.clone(),
             secrets: inputs.secrets.clone(),
+            secret_versions: inputs.bound.secrets.clone(),
+            identity: inputs.bound.identity.clone(),
             passphrase: self.secrets.passphrase(&run.tenant, &run.environment, !encrypted).await?,
             state,
             deadline: cx.now + self.settings.plan_limit,

@@ -101,7 +101,7 @@ impl RunWatch {
         let slot = self.store.need::<EnvironmentSlot>(&slot).await?;
         // act
         if let RunState::Applying { cancel: Some(_), .. } = &run.state {
-            self.runner.stop(run.id, Phase::Apply).await?;
+            self.runner.stop(run, Phase::Apply).await?;
         }
         // decide
         if let RunState::AwaitingApproval { expires_at, approval, .. } = &run.state {

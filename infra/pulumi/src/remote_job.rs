@@ -1,0 +1,223 @@
+//! The runner's side of a job: claim it, do it as a host would, leave its files. It holds no store, no queue and no
+//! receipts; it reaches its own folder alone, and the secrets of one environment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::Digest;
+use domain::provisioning_run::{Failure, FailureReason};
+use ports::runner::{ApplyJob, Job, Phase};
+use ports::runner_place::{JobClaim, JobName};
+use ports::{Clock, PortError, Put, Receipts, SecretBroker};
+use process::Life;
+
+use crate::job_files::{
+    CLAIM, CONFIG, FILES, JobFiles, PLAN, RESULT, Result as Left, SHEET, STATE, STATES, STOP, Sheet, part,
+};
+use crate::runner::{ABOUT, HostRunner, NotStarted};
+use crate::workspace::Workspace;
+
+/// What a runner needs for one job.
+pub struct Work<'a> {
+    /// Starts Pulumi here; its data folder is this job's alone.
+    pub host: &'a HostRunner,
+    /// The jobs' files.
+    pub files: &'a dyn Receipts,
+    /// Secrets.
+    pub secrets: &'a dyn SecretBroker,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Who this is.
+    pub worker: String,
+    /// When this place ends it.
+    pub ends_by: DateTime<Utc>,
+}
+
+/// Between two looks at a session: at its state, and for a wish to stop.
+const LOOK: Duration = Duration::from_secs(1);
+/// So many looks between two for a wish to stop.
+const STOP_EVERY: u32 = 5;
+
+/// Does a job. False where somebody else does it, or did.
+pub async fn work(work: &Work<'_>, name: &JobName) -> Result<bool, PortError> {
+    let files = JobFiles { files: work.files, folder: name.folder() };
+    let claim = JobClaim { worker: Some(work.worker.clone()), at: work.clock.now(), ends_by: work.ends_by };
+    match files.write(CLAIM, &claim).await? {
+        Put::Created | Put::Same => {}
+        Put::Different => return Ok(false),
+    }
+    let left = match job(work, &files, name).await {
+        Ok(job) => run(work, &files, name, &job).await?,
+        Err(failure) => nothing(failure),
+    };
+    files.write(RESULT, &left).await?;
+    Ok(true)
+}
+
+fn nothing(failure: Failure) -> Left {
+    Left { not_started: Some(failure), exit: None, died: None, files: BTreeMap::new() }
+}
+
+fn failed(phase: Phase, message: String) -> Failure {
+    let reason = match phase {
+        Phase::Plan => FailureReason::PlanFailed,
+        Phase::Apply => FailureReason::ApplyFailed,
+    };
+    Failure { reason, message }
+}
+
+/// Reads the sheet and the secrets that it names.
+async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<ApplyJob, Failure> {
+    let fault = |e: PortError| failed(name.phase, e.chain());
+    let gone = |what: &str| failed(name.phase, format!("{} has no {what}; plan again", files.folder));
+    let sheet: Sheet = files.read(SHEET).await.map_err(fault)?.ok_or_else(|| gone("sheet"))?;
+    if sheet.name != *name {
+        return Err(failed(name.phase, format!("{} holds another job's sheet; report this", files.folder)));
+    }
+    let mut secrets = BTreeMap::new();
+    for wanted in &sheet.secrets {
+        let found = work.secrets.resolve(&name.tenant, &wanted.reference).await.map_err(fault)?;
+        let found = found.filter(|f| f.version == wanted.version).ok_or_else(|| {
+            let message = format!(
+                "secret {} ({}) is not at version {} any more; plan again",
+                wanted.key, wanted.reference, wanted.version
+            );
+            failed(name.phase, message)
+        })?;
+        secrets.insert(wanted.key.clone(), found.value);
+    }
+    let state = match sheet.has_state {
+        true => Some(files.get(STATE).await.map_err(fault)?.ok_or_else(|| gone("state"))?),
+        false => None,
+    };
+    // The controller has made it, or has refused to.
+    let passphrase = work.secrets.passphrase(&name.tenant, &name.environment, false).await.map_err(fault)?;
+    let (plan_file, stack_config) = match name.phase {
+        Phase::Plan => (vec![], vec![]),
+        Phase::Apply => (
+            files.get(PLAN).await.map_err(fault)?.ok_or_else(|| gone("plan"))?,
+            files.get(CONFIG).await.map_err(fault)?.ok_or_else(|| gone("stack configuration"))?,
+        ),
+    };
+    Ok(ApplyJob {
+        job: Job {
+            run: name.run,
+            attempt: name.start,
+            tenant: name.tenant.clone(),
+            environment: name.environment.clone(),
+            program: sheet.program,
+            config: sheet.config,
+            secrets,
+            secret_versions: sheet.secrets,
+            identity: None,
+            passphrase,
+            state,
+            deadline: sheet.deadline.min(work.ends_by),
+        },
+        plan_file,
+        stack_config,
+        may_start: true,
+    })
+}
+
+/// Starts Pulumi, waits for its end, and leaves its files.
+async fn run(
+    work: &Work<'_>,
+    files: &JobFiles<'_>,
+    name: &JobName,
+    job: &ApplyJob,
+) -> Result<Left, PortError> {
+    let applied = (name.phase == Phase::Apply).then_some(job);
+    match work.host.start(&job.job, name.phase, name.start, applied).await {
+        Ok(()) => {}
+        Err(NotStarted::Later(e)) => return Ok(nothing(failed(name.phase, e.chain()))),
+        Err(NotStarted::Never(failure)) => return Ok(nothing(failure)),
+    }
+    let session = work.host.session(name.run, name.phase, name.start);
+    let workspace = Workspace { root: work.host.workspace(name.run, name.phase, name.start) };
+    let about: crate::runner::About =
+        serde_json::from_slice(&std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?)
+            .map_err(|e| PortError::broken_by("a job doesn't say what it is", "report this", e))?;
+    let checkpoint = workspace.checkpoint(&about.project, &about.stack);
+    let mut states = States { written: Digest::of(&job.job.state.clone().unwrap_or_default()), number: 0 };
+    let mut looks = 0;
+    let life = loop {
+        let waited = session.clone();
+        let life = tokio::task::spawn_blocking(move || process::wait(&waited, LOOK))
+            .await
+            .map_err(|e| PortError::unavailable("this runner", e))?;
+        if name.phase == Phase::Apply {
+            states.keep(files, &checkpoint).await;
+        }
+        if !matches!(life, Life::Running { .. }) {
+            break life;
+        }
+        looks += 1;
+        if looks % STOP_EVERY == 0 && matches!(files.get(STOP).await, Ok(Some(_))) {
+            drop(process::stop(&session));
+        }
+    };
+    let (exit, died) = match life {
+        Life::Finished { exit, .. } => (Some(exit), None),
+        Life::Dead(proof) => (None, Some(format!("{:?}", proof.evidence))),
+        Life::NeverStarted | Life::Running { .. } => (None, Some("its session vanished".to_owned())),
+        Life::Unknown { why, .. } => (None, Some(why)),
+    };
+    let mut kept = BTreeMap::new();
+    let wanted = [
+        (format!("work/{ABOUT}"), workspace.root.join(ABOUT)),
+        ("work/plan.json".to_owned(), workspace.plan()),
+        ("work/stack.yaml".to_owned(), workspace.config()),
+    ];
+    let state = checkpoint.strip_prefix(&workspace.root).unwrap_or(&checkpoint);
+    let state = (format!("work/{}", state.display()), checkpoint.clone());
+    for (path, file) in wanted.into_iter().chain([state]).chain(outputs(&session)) {
+        let Ok(bytes) = std::fs::read(&file) else { continue };
+        kept.insert(path.clone(), Digest::of(&bytes));
+        files.put(&format!("{FILES}/{}", part(&path)), &bytes).await?;
+    }
+    Ok(Left { not_started: None, exit, died, files: kept })
+}
+
+fn disk(error: std::io::Error) -> PortError {
+    PortError::unavailable("this runner's disk", error)
+}
+
+/// What the steps of a session printed.
+fn outputs(session: &Path) -> Vec<(String, std::path::PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(session) else { return vec![] };
+    let printed = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        let printed = name.ends_with(".stdout") || name.ends_with(".stderr");
+        printed.then(|| (format!("session/{name}"), entry.path()))
+    });
+    printed.collect()
+}
+
+/// The states that an apply went through: should its place vanish, the newest tells what was done.
+struct States {
+    written: Digest,
+    number: u32,
+}
+
+impl States {
+    async fn keep(&mut self, files: &JobFiles<'_>, checkpoint: &Path) {
+        let Ok(state) = std::fs::read(checkpoint) else { return };
+        let digest = Digest::of(&state);
+        // Half a state is none: the next look sees all of it.
+        if digest == self.written || serde_json::from_slice::<serde::de::IgnoredAny>(&state).is_err() {
+            return;
+        }
+        let path = format!("{STATES}/{:06}.json", self.number);
+        match files.put(&path, &state).await {
+            Ok(_) => {
+                self.written = digest;
+                self.number += 1;
+            }
+            Err(e) => tracing::warn!(error = %e.chain(), "a state could not be kept; the next one is"),
+        }
+    }
+}

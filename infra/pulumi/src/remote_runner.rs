@@ -1,0 +1,369 @@
+//! The controller's side of runs that happen elsewhere: it orders a job, and later believes the files that came of it,
+//! not a report. It computes every digest itself (Rule 23).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::TimeDelta;
+use domain::provisioning_run::{Failure, FailureReason};
+use domain::{Digest, ProvisioningRun};
+use events::{EnvironmentId, ProvisioningRunId, TenantId};
+use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
+use ports::runner_place::{JobClaim, JobName, Order};
+use ports::{Clock, PortError, Put, Receipts, Runner, RunnerPlace};
+
+use crate::collect;
+use crate::job_files::{
+    CLAIM, CONFIG, FILES, JobFiles, ORDERED, Ordered, PLAN, RESULT, Result as Left, SHEET, STATE, STATES,
+    STOP, Sheet, part,
+};
+use crate::runner::{ABOUT, About, PLAN_STARTS};
+use crate::workspace::{self, Workspace};
+
+/// The runner.
+pub struct RemoteRunner {
+    /// The jobs' files.
+    pub files: Arc<dyn Receipts>,
+    /// Where jobs run.
+    pub place: Arc<dyn RunnerPlace>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Name and SHA-256 of each tool that runners have.
+    pub tools: BTreeMap<String, String>,
+    /// A folder for the files of a job that is looked at.
+    pub scratch: PathBuf,
+    /// For receipts.
+    pub version: String,
+}
+
+/// How long somebody who was asked to work on a job may take to claim it. Later nobody does.
+const UNCLAIMED: TimeDelta = TimeDelta::minutes(10);
+
+/// What is known of a start.
+enum Found {
+    /// Nobody has ordered it.
+    Nothing,
+    /// It was made sure that nobody ever does.
+    Never,
+    /// It goes on.
+    Running,
+    /// It left its result.
+    Left(Left),
+    /// It is proven that nothing more comes of it. `claimed`: somebody had begun.
+    Dead { proof: String, claimed: bool },
+}
+
+impl RemoteRunner {
+    fn files<'a>(&'a self, name: &JobName) -> JobFiles<'a> {
+        JobFiles { files: &*self.files, folder: name.folder() }
+    }
+
+    fn name(job: &Job, phase: Phase, start: u32) -> JobName {
+        let (tenant, environment) = (job.tenant.clone(), job.environment.clone());
+        JobName { tenant, environment, run: job.run, phase, start }
+    }
+
+    fn order(job: &Job, name: JobName) -> Order {
+        Order {
+            name,
+            secrets: job.secret_versions.iter().map(|r| r.reference.clone()).collect(),
+            identity: job.identity.clone(),
+            deadline: job.deadline,
+        }
+    }
+
+    async fn look_at(&self, name: &JobName) -> Result<Found, PortError> {
+        let files = self.files(name);
+        if let Some(left) = files.read::<Left>(RESULT).await? {
+            return Ok(Found::Left(left));
+        }
+        let Some(ordered) = files.read::<Ordered>(ORDERED).await? else { return Ok(Found::Nothing) };
+        if ordered.never {
+            return Ok(Found::Never);
+        }
+        let now = self.clock.now();
+        let claim = match files.read::<JobClaim>(CLAIM).await? {
+            Some(claim) => claim,
+            None if now < ordered.at + UNCLAIMED => return Ok(Found::Running),
+            None => {
+                // Whoever might still come finds it taken: so nobody has begun, and nobody will.
+                let nobody = JobClaim { worker: None, at: now, ends_by: now };
+                match files.write(CLAIM, &nobody).await? {
+                    Put::Created | Put::Same => nobody,
+                    Put::Different => return Ok(Found::Running),
+                }
+            }
+        };
+        if claim.worker.is_none() {
+            let proof = "nobody came to work on it, and nobody can any more".to_owned();
+            return Ok(Found::Dead { proof, claimed: false });
+        }
+        match self.place.gone(&claim, now).await? {
+            None => Ok(Found::Running),
+            // It may have left its result just before.
+            Some(proof) => Ok(match files.read::<Left>(RESULT).await? {
+                Some(left) => Found::Left(left),
+                None => Found::Dead { proof, claimed: true },
+            }),
+        }
+    }
+
+    /// Puts a job's files, then the order; then somebody is started.
+    async fn begin(&self, job: &Job, name: JobName, applied: Option<&ApplyJob>) -> Result<bool, PortError> {
+        let files = self.files(&name);
+        let sheet = Sheet {
+            name: name.clone(),
+            program: job.program.clone(),
+            config: job.config.clone(),
+            secrets: job.secret_versions.clone(),
+            has_state: job.state.is_some(),
+            deadline: job.deadline,
+        };
+        files.write(SHEET, &sheet).await?;
+        if let Some(state) = &job.state {
+            files.put(STATE, state).await?;
+        }
+        if let Some(applied) = applied {
+            files.put(PLAN, &applied.plan_file).await?;
+            files.put(CONFIG, &applied.stack_config).await?;
+        }
+        let ordered = Ordered { never: false, at: self.clock.now() };
+        match files.write(ORDERED, &ordered).await? {
+            Put::Created | Put::Same => {}
+            Put::Different => {
+                let there = files.read::<Ordered>(ORDERED).await?;
+                if there.is_some_and(|o| o.never) {
+                    return Ok(false);
+                }
+            }
+        }
+        self.place.start(&Self::order(job, name)).await?;
+        Ok(true)
+    }
+
+    /// Puts what a runner left where a runner of this machine would have left it.
+    async fn fetch(&self, name: &JobName, left: &Left) -> Result<(Workspace, PathBuf), PortError> {
+        let root = self.scratch.join(format!("{}-{}-{}", name.run, name.phase.as_str(), name.start));
+        let workspace = Workspace::create(root.join("work")).map_err(disk)?;
+        let session = root.join("session");
+        let files = self.files(name);
+        for (path, digest) in &left.files {
+            let bytes = files.get(&format!("{FILES}/{}", part(path))).await?;
+            let bytes = bytes.filter(|b| Digest::of(b) == *digest).ok_or_else(|| {
+                PortError::broken(
+                    format!("file {path} of job {} is missing, or isn't what its runner left", name.folder()),
+                    "plan again",
+                )
+            })?;
+            // A path that leaves its folder is nobody's.
+            let plain = path.split('/').all(|p| !p.is_empty() && p != "." && p != "..");
+            let Some(file) = plain.then(|| root.join(path)) else { continue };
+            if let Some(folder) = file.parent() {
+                std::fs::create_dir_all(folder).map_err(disk)?;
+            }
+            workspace::write(&file, &bytes).map_err(disk)?;
+        }
+        std::fs::create_dir_all(&session).map_err(disk)?;
+        Ok((workspace, session))
+    }
+
+    fn about(workspace: &Workspace) -> Result<About, PortError> {
+        let bytes = std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?;
+        serde_json::from_slice(&bytes)
+            .map_err(|e| PortError::broken_by("a job doesn't say what it was", "plan again", e))
+    }
+
+    fn forget(&self, workspace: &Workspace) {
+        if let Some(root) = workspace.root.parent() {
+            drop(std::fs::remove_dir_all(root));
+        }
+    }
+
+    /// The newest state that an apply left before it died: the end of the list.
+    async fn last_state(&self, name: &JobName) -> Result<Option<Vec<u8>>, PortError> {
+        let files = self.files(name);
+        match files.below(STATES).await?.last() {
+            Some(path) => files.get(path).await,
+            None => Ok(None),
+        }
+    }
+
+    /// An apply that died after somebody had begun: what it did is what the newest of its states says.
+    async fn died(&self, job: &ApplyJob, name: &JobName, proof: String) -> Result<ApplyOutcome, PortError> {
+        let state = self.last_state(name).await?;
+        let (project, stack) = ("remote".to_owned(), "remote".to_owned());
+        let root = self.scratch.join(format!("{}-dead", name.run));
+        let workspace = Workspace::create(root.join("work")).map_err(disk)?;
+        let state = state.or_else(|| job.job.state.clone());
+        if let Some(state) = &state {
+            workspace.put_state(&project, &stack, state).map_err(disk)?;
+        }
+        let about = About {
+            run: name.run,
+            tenant: name.tenant.clone(),
+            environment: name.environment.clone(),
+            project,
+            stack,
+            ended: None,
+        };
+        let redactor = collect::redactor(&job.job);
+        let before = job.job.state.as_deref();
+        let session = root.join("session");
+        let end = collect::End::Died(proof);
+        let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);
+        self.forget(&workspace);
+        Ok(outcome)
+    }
+}
+
+/// How often a half of a run is started at most.
+const fn starts(phase: Phase) -> u32 {
+    match phase {
+        Phase::Plan => PLAN_STARTS,
+        Phase::Apply => 1,
+    }
+}
+
+fn half(run: &ProvisioningRun, phase: Phase, start: u32) -> JobName {
+    let (tenant, environment) = (run.tenant.clone(), run.environment.clone());
+    JobName { tenant, environment, run: run.id, phase, start }
+}
+
+fn disk(error: std::io::Error) -> PortError {
+    PortError::unavailable("this function's disk", error)
+}
+
+fn not_touched(why: &str) -> String {
+    format!("{why}; nothing was touched: plan again")
+}
+
+#[async_trait]
+impl Runner for RemoteRunner {
+    async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError> {
+        let mut died = String::new();
+        for start in 1..=PLAN_STARTS {
+            let name = Self::name(job, Phase::Plan, start);
+            let left = match self.look_at(&name).await? {
+                Found::Nothing => {
+                    self.begin(job, name, None).await?;
+                    return Ok(Progress::Running);
+                }
+                Found::Running => return Ok(Progress::Running),
+                Found::Never => continue,
+                Found::Dead { proof, .. } => {
+                    died = proof;
+                    continue;
+                }
+                Found::Left(left) => left,
+            };
+            if let Some(Failure { reason, message }) = left.not_started {
+                return Ok(Progress::Finished(collect::no_plan(reason, message)));
+            }
+            let Some(exit) = &left.exit else {
+                died = left.died.unwrap_or_else(|| "it left no end".to_owned());
+                continue;
+            };
+            if collect::was_killed(exit, "preview") {
+                "it was killed".clone_into(&mut died);
+                continue;
+            }
+            let (workspace, session) = self.fetch(&name, &left).await?;
+            let about = Self::about(&workspace)?;
+            let outcome = collect::plan(&session, &workspace, &about, exit, &collect::redactor(job));
+            self.forget(&workspace);
+            return Ok(Progress::Finished(outcome));
+        }
+        let message = format!("its planner died {PLAN_STARTS} times, last: {died}; plan again");
+        Ok(Progress::Finished(collect::no_plan(FailureReason::Interrupted, message)))
+    }
+
+    async fn apply(&self, job: &ApplyJob) -> Result<Progress<ApplyOutcome>, PortError> {
+        let name = Self::name(&job.job, Phase::Apply, 1);
+        let mut found = self.look_at(&name).await?;
+        if matches!(found, Found::Nothing) {
+            if job.may_start {
+                if self.begin(&job.job, name.clone(), Some(job)).await? {
+                    return Ok(Progress::Running);
+                }
+                found = Found::Never;
+            } else {
+                // Whoever may start it could still be on its way: take its place first.
+                let never = Ordered { never: true, at: self.clock.now() };
+                found = match self.files(&name).write(ORDERED, &never).await? {
+                    Put::Created | Put::Same => Found::Never,
+                    Put::Different => Found::Running,
+                };
+            }
+        }
+        let left = match found {
+            Found::Nothing | Found::Running => return Ok(Progress::Running),
+            Found::Never => return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() }),
+            Found::Dead { proof, claimed: false } => return Ok(Progress::Dead { proof }),
+            Found::Dead { proof, claimed: true } => {
+                return self.died(job, &name, proof).await.map(Progress::Finished);
+            }
+            Found::Left(left) => left,
+        };
+        if let Some(failure) = left.not_started {
+            let message = not_touched(&failure.message);
+            let failure = Failure { reason: FailureReason::ApplyFailed, message };
+            return Ok(Progress::Finished(collect::no_apply(failure)));
+        }
+        let end = match (left.exit.clone(), &left.died) {
+            (Some(exit), _) => collect::End::Exited(exit),
+            (None, why) => collect::End::Died(why.clone().unwrap_or_else(|| "it left no end".to_owned())),
+        };
+        let (workspace, session) = self.fetch(&name, &left).await?;
+        let about = Self::about(&workspace)?;
+        let redactor = collect::redactor(&job.job);
+        let before = job.job.state.as_deref();
+        let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);
+        self.forget(&workspace);
+        Ok(Progress::Finished(outcome))
+    }
+
+    async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError> {
+        for start in (1..=starts(phase)).rev() {
+            let name = half(run, phase, start);
+            return Ok(match self.look_at(&name).await? {
+                Found::Nothing => continue,
+                Found::Running => Progress::Running,
+                Found::Left(_) => Progress::Finished(()),
+                Found::Never => Progress::Dead { proof: "it was never started".to_owned() },
+                Found::Dead { proof, .. } => Progress::Dead { proof },
+            });
+        }
+        Ok(Progress::Dead { proof: "it was never started".to_owned() })
+    }
+
+    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError> {
+        for start in 1..=starts(phase) {
+            let files = self.files(&half(run, phase, start));
+            if files.get(ORDERED).await?.is_some() {
+                // Whoever works on it looks for this every few seconds.
+                files.put(STOP, b"{}").await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Its files go by the bucket's own rule, after some days.
+    async fn clean(&self, _: ProvisioningRunId, _: Phase) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// A dead copy of a state lies in a sandbox of its own that nobody reaches: nothing of it can be seen, or used.
+    async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError> {
+        Ok(vec![])
+    }
+
+    async fn tools(&self) -> Result<BTreeMap<String, String>, PortError> {
+        Ok(self.tools.clone())
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+}
