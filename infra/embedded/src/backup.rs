@@ -65,7 +65,7 @@ pub enum RestoreError {
         /// What was given.
         path: PathBuf,
         /// Why.
-        source: DatabaseError,
+        source: Box<DatabaseError>,
     },
     /// The data folder.
     #[error("{path} can't be written; see that there is space and that you may write there")]
@@ -116,7 +116,7 @@ impl Checked {
             fs::copy(log, beside(to, "-wal")).map_err(at)?;
         }
         Database::check(to, file)
-            .map_err(|source| RestoreError::NoStore { path: file.to_owned(), source })?;
+            .map_err(|e| RestoreError::NoStore { path: file.to_owned(), source: Box::new(e) })?;
         fs::File::open(to).and_then(|f| f.sync_all()).map_err(at)?;
         Ok(checked)
     }

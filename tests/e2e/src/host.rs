@@ -167,7 +167,12 @@ impl HostProcess {
     }
 
     /// Runs a command with an input.
-    pub fn cli_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Answer {
+    pub fn cli_with(&self, args: &[&str], input: &str) -> Answer {
+        self.cli_with_bytes(args, input.as_bytes())
+    }
+
+    /// Runs a command with an input that may be no text.
+    pub fn cli_with_bytes(&self, args: &[&str], input: &[u8]) -> Answer {
         let mut command = self.command();
         let mut child = command
             .args(args)
@@ -176,7 +181,7 @@ impl HostProcess {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(input.as_ref()).unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
         let out = child.wait_with_output().unwrap();
         Answer {
             code: out.status.code().unwrap_or(-1),

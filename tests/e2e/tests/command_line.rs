@@ -102,7 +102,7 @@ fn a_secret_that_can_not_be_set_is_named() {
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(refused.err.contains("secret reference"), "{refused:?}");
     }
-    let refused = host.cli_with(&["secrets", "set", "web/key"], [0xff, 0xfe, 0x00]);
+    let refused = host.cli_with_bytes(&["secrets", "set", "web/key"], &[0xff, 0xfe, 0x00]);
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("web/key") && refused.err.contains("base64"), "{refused:?}");
 }

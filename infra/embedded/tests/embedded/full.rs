@@ -129,16 +129,13 @@ async fn a_receipt_that_does_not_fit_is_not_there() {
 #[test]
 fn a_full_disk_is_no_damaged_store() {
     let Some(disk) = Small::mount() else { return };
-    drop(open(disk.path()));
+    // A whole store in one file, as it lies there when no host runs.
+    let made = tempfile::tempdir().unwrap();
+    let database = open(made.path());
+    let connection = rusqlite::Connection::open(database.path()).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     let file = disk.path().join("store.sqlite");
-    // As it lies there when no host runs.
-    rusqlite::Connection::open(&file)
-        .unwrap()
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        .unwrap();
-    for end in ["-wal", "-shm"] {
-        drop(std::fs::remove_file(disk.path().join(format!("store.sqlite{end}"))));
-    }
+    std::fs::copy(database.path(), &file).unwrap();
     disk.fill();
     let error = Database::open(&file).err().expect("a store was opened on a full disk").to_string();
     assert!(error.contains("store.sqlite") && error.contains("disk is full"), "{error}");
