@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use crate::lambda_place::JobCredentials;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 /// To connect.
@@ -44,6 +46,18 @@ pub async fn connect() -> SdkConfig {
         .await
 }
 
+/// The same with other credentials: those of one job.
+pub fn connect_as(config: &SdkConfig, job: &JobCredentials) -> SdkConfig {
+    let credentials = Credentials::new(
+        &job.access_key_id,
+        &job.secret_access_key,
+        Some(job.session_token.clone()),
+        Some(job.expires_at.into()),
+        "job",
+    );
+    config.to_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build()
+}
+
 /// DynamoDB.
 pub fn dynamodb(config: &SdkConfig) -> aws_sdk_dynamodb::Client {
     aws_sdk_dynamodb::Client::new(config)
@@ -75,4 +89,14 @@ pub fn secrets_manager(config: &SdkConfig) -> aws_sdk_secretsmanager::Client {
 /// Systems Manager's Parameter Store.
 pub fn ssm(config: &SdkConfig) -> aws_sdk_ssm::Client {
     aws_sdk_ssm::Client::new(config)
+}
+
+/// Lambda.
+pub fn lambda(config: &SdkConfig) -> aws_sdk_lambda::Client {
+    aws_sdk_lambda::Client::new(config)
+}
+
+/// STS.
+pub fn sts(config: &SdkConfig) -> aws_sdk_sts::Client {
+    aws_sdk_sts::Client::new(config)
 }

@@ -11,13 +11,30 @@ use ports::{Ids, PortError, Secret};
 use crate::fault::fault;
 use crate::names::safe_name;
 
+/// Names of secrets, behind what they begin with.
+#[derive(Debug, Clone)]
+pub struct SecretNames(pub String);
+
+impl SecretNames {
+    /// The name of a tenant's secret: a role's rights are by its beginning.
+    pub fn value(&self, tenant: &TenantId, reference: &str) -> String {
+        format!("{}/values/{}/{}", self.0, safe_name(tenant.as_str()), safe_name(reference))
+    }
+
+    /// The name of an environment's passphrase.
+    pub fn passphrase(&self, tenant: &TenantId, environment: &EnvironmentId) -> String {
+        let (tenant, environment) = (safe_name(tenant.as_str()), safe_name(environment.as_str()));
+        format!("{}/passphrases/{tenant}/{environment}", self.0)
+    }
+}
+
 /// The broker.
 #[derive(Clone)]
 pub struct SecretsManagerBroker {
     /// Secrets Manager.
     pub client: Client,
-    /// What the names begin with.
-    pub prefix: String,
+    /// Names of secrets.
+    pub names: SecretNames,
     /// Makes passphrases and versions.
     pub ids: Arc<dyn Ids>,
 }
@@ -25,17 +42,6 @@ pub struct SecretsManagerBroker {
 const WHAT: &str = "Secrets Manager";
 
 impl SecretsManagerBroker {
-    /// The name of a tenant's secret: a role's rights are by its beginning.
-    pub fn name(&self, tenant: &TenantId, reference: &str) -> String {
-        format!("{}/values/{}/{}", self.prefix, safe_name(tenant.as_str()), safe_name(reference))
-    }
-
-    /// The name of an environment's passphrase.
-    pub fn passphrase_name(&self, tenant: &TenantId, environment: &EnvironmentId) -> String {
-        let (tenant, environment) = (safe_name(tenant.as_str()), safe_name(environment.as_str()));
-        format!("{}/passphrases/{tenant}/{environment}", self.prefix)
-    }
-
     async fn read(&self, name: &str) -> Result<Option<SecretValue>, PortError> {
         match self.client.get_secret_value().secret_id(name).send().await {
             Ok(found) => {
@@ -51,7 +57,7 @@ impl SecretsManagerBroker {
 
     /// Stores a secret; the same value again keeps its version.
     pub async fn set(&self, tenant: &TenantId, reference: &str, value: &Secret) -> Result<(), PortError> {
-        let name = self.name(tenant, reference);
+        let name = self.names.value(tenant, reference);
         match self.read(&name).await? {
             Some(found) if found.value.reveal() == value.reveal() => Ok(()),
             Some(_) => {
@@ -93,7 +99,7 @@ impl SecretBroker for SecretsManagerBroker {
             let what = format!("secret reference {reference:?} contains a control character");
             return Err(PortError::broken(what, "remove it"));
         }
-        self.read(&self.name(tenant, reference)).await
+        self.read(&self.names.value(tenant, reference)).await
     }
 
     async fn passphrase(
@@ -102,7 +108,7 @@ impl SecretBroker for SecretsManagerBroker {
         environment: &EnvironmentId,
         may_make: bool,
     ) -> Result<Secret, PortError> {
-        let name = self.passphrase_name(tenant, environment);
+        let name = self.names.passphrase(tenant, environment);
         if let Some(found) = self.read(&name).await? {
             return Ok(found.value);
         }

@@ -408,6 +408,23 @@ impl Queue for SqsQueue {
     }
 }
 
+impl SqsQueue {
+    /// Puts something aside that was no message yet: among the dead letters of `queue`, with its reason.
+    pub async fn put_aside(&self, queue: &str, body: &str, reason: &str) -> Result<(), PortError> {
+        let url = self.queues.dead_url(queue);
+        let reason: String = reason.chars().take(1000).collect();
+        self.client
+            .send_message()
+            .queue_url(&url)
+            .message_body(body)
+            .message_attributes(REASON, attribute(&reason)?)
+            .send()
+            .await
+            .map_err(|e| fault(&url, e))?;
+        Ok(())
+    }
+}
+
 fn uuid_of(lease: &str) -> Uuid {
     Uuid::new_v5(&domain::deployment_specification::NAMESPACE, lease.as_bytes())
 }

@@ -68,7 +68,7 @@ impl RemoteRunner {
     fn order(job: &Job, name: JobName) -> Order {
         Order {
             name,
-            secrets: job.secret_versions.iter().map(|r| r.reference.clone()).collect(),
+            secrets: job.secret_versions.iter().map(|r| r.reference.clone()).chain(credential(job)).collect(),
             identity: job.identity.clone(),
             deadline: job.deadline,
         }
@@ -224,6 +224,12 @@ const fn starts(phase: Phase) -> u32 {
         Phase::Plan => PLAN_STARTS,
         Phase::Apply => 1,
     }
+}
+
+/// The secret by which a program's repository is read, if it has one.
+fn credential(job: &Job) -> Option<String> {
+    let host = job.program.repository.strip_prefix("https://")?.split('/').next()?;
+    Some(format!("git:{host}"))
 }
 
 fn half(run: &ProvisioningRun, phase: Phase, start: u32) -> JobName {

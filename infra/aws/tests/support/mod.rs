@@ -14,8 +14,8 @@ use ports::commit::Letter;
 use ports::queue::{DeadLetter, Delivery, Message};
 use ports::{Letters, PortError, Queue};
 use runtime_cloud_aws::{
-    DynamoRows, EventBridgeBus, ParameterStore, S3Artifacts, S3Receipts, SecretsManagerBroker, SqsQueue,
-    SqsQueues, StreamRecord, Tables, event_of, letters_of,
+    DynamoRows, EventBridgeBus, ParameterStore, S3Artifacts, S3Receipts, SecretNames, SecretsManagerBroker,
+    SqsQueue, SqsQueues, StreamRecord, Tables, event_of, letters_of,
 };
 use uuid::Uuid;
 
@@ -106,7 +106,7 @@ impl Account {
     pub fn secrets(&self) -> SecretsManagerBroker {
         SecretsManagerBroker {
             client: runtime_cloud_aws::secrets_manager(&self.config),
-            prefix: self.prefix.clone(),
+            names: SecretNames(self.prefix.clone()),
             ids: Arc::new(runtime_ids()),
         }
     }

@@ -63,7 +63,14 @@ impl Subject {
     }
 
     pub(super) async fn receive(&self) -> Option<Delivery> {
-        self.queue.receive("Planner", MINUTE).await.unwrap()
+        for _ in 0..20 {
+            match self.queue.receive("Planner", MINUTE).await {
+                Ok(received) => return received,
+                Err(e) if e.is_temporary() => {}
+                Err(e) => panic!("{e}"),
+            }
+        }
+        panic!("it never answered");
     }
 
     pub(super) async fn next(&self) -> Delivery {

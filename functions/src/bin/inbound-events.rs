@@ -1,0 +1,52 @@
+//! The door of everything that the buses send: events for the handlers, and what the jobs' bucket tells.
+
+use std::sync::Arc;
+
+use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
+use lambda_runtime::{Error, LambdaEvent, run, service_fn};
+use ports::Queue;
+use runtime_cloud_functions::door::{DoorError, SystemClock, cannot_begin, deadline, logs};
+use runtime_cloud_functions::queue::{Queues, record};
+use runtime_cloud_functions::runner_finished;
+use runtime_cloud_functions::wiring::{Account, RUNNER_FINISHED, handlers};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    logs();
+    let account = Account::connect().await;
+    let begin = async {
+        let consumers = handlers(&account).await?;
+        Ok(Queues { queue: account.queue()?, consumers, clock: Arc::new(SystemClock) })
+    };
+    let queues = begin.await.map_err(|e: DoorError| cannot_begin(&e))?;
+    let handle = async |event: LambdaEvent<SqsEvent>| {
+        let until = deadline(&event.context);
+        let arn = |m: &aws_lambda_events::sqs::SqsMessage| m.event_source_arn.clone().unwrap_or_default();
+        let (finished, events): (Vec<_>, Vec<_>) =
+            event.payload.records.into_iter().partition(|m| arn(m).ends_with(RUNNER_FINISHED));
+        let mut batch = SqsEvent::default();
+        batch.records = events;
+        let mut response = queues.handle(batch, until).await;
+        for message in finished {
+            wake(&queues, message, &mut response).await;
+        }
+        Ok::<_, Error>(response)
+    };
+    run(service_fn(handle)).await
+}
+
+/// Sends the message that goes on with a run.
+async fn wake(queues: &Queues, message: aws_lambda_events::sqs::SqsMessage, response: &mut SqsBatchResponse) {
+    let id = message.message_id.clone().unwrap_or_default();
+    let delivery = record(message).delivery(RUNNER_FINISHED, 0);
+    let sent = match runner_finished::message(&delivery.message.body) {
+        Ok(message) => queues.queue.send(&message).await,
+        Err(fault) => queues.queue.bury(&delivery, &ports::error::chain(&fault)).await.map(|_| ()),
+    };
+    if let Err(e) = sent {
+        tracing::warn!(message = id, error = %e.chain(), "not settled; it comes again");
+        let mut failure = BatchItemFailure::default();
+        failure.item_identifier = id;
+        response.batch_item_failures.push(failure);
+    }
+}

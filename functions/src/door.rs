@@ -1,0 +1,71 @@
+//! How a function begins: logs for machines, one thread, connections made before the first message.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use lambda_runtime::Context;
+use ports::{Clock, Ids, PortError};
+use tracing_subscriber::EnvFilter;
+use uuid::Uuid;
+
+/// Why a function can't begin. Its text is what an operator sees.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// A variable.
+    #[error("variable {name} is not set: deploy the function from template.yaml, or set it")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A port.
+    #[error("{}", .0.chain())]
+    Port(#[from] PortError),
+    /// The policies.
+    #[error("the policies can't be read: {0}")]
+    Policies(#[from] policies::PolicyError),
+}
+
+/// The value of a variable.
+pub fn variable(name: &'static str) -> Result<String, DoorError> {
+    std::env::var(name).ok().filter(|v| !v.is_empty()).ok_or(DoorError::Variable { name })
+}
+
+/// Logs as JSON, one line each, for CloudWatch.
+pub fn logs() {
+    let filter = EnvFilter::try_from_env("RUNTIME_CLOUD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt().json().with_env_filter(filter).with_ansi(false);
+    // Twice is once: whoever was first logs.
+    drop(logs.try_init());
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// Ids that nobody else makes.
+#[derive(Debug, Clone, Copy)]
+pub struct RandomIds;
+
+impl Ids for RandomIds {
+    fn fresh(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// When the invocation ends, whatever it does.
+pub fn deadline(context: &Context) -> DateTime<Utc> {
+    let millis = i64::try_from(context.deadline).unwrap_or(i64::MAX);
+    DateTime::from_timestamp_millis(millis).unwrap_or_else(Utc::now)
+}
+
+/// Ends a function that can't begin, with the reason where Lambda shows it.
+pub fn cannot_begin(error: &dyn fmt::Display) -> lambda_runtime::Error {
+    tracing::error!(%error, "the function can't begin");
+    error.to_string().into()
+}

@@ -1,0 +1,114 @@
+//! Pulumi, its language hosts and its plugins, from the artifacts bucket by digest to the function's own disk, and
+//! verified before each use. They are the one thing that outlives a job there.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use domain::Digest;
+use ports::{Artifacts, PortError};
+use pulumi::tools::{Origin, PULUMI_VERSION, Tools};
+use serde::{Deserialize, Serialize};
+
+/// Which tools there are; named by its own digest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The tools.
+    pub files: Vec<ToolFile>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolFile {
+    /// The program's name.
+    pub name: String,
+    /// Its SHA-256.
+    pub digest: Digest,
+    /// The plugin folder that it belongs into, as `resource-random-v4.16.0`; None for Pulumi and its language hosts.
+    #[serde(default)]
+    pub plugin: Option<String>,
+}
+
+impl Manifest {
+    /// Reads the manifest of that digest.
+    pub async fn read(artifacts: &dyn Artifacts, digest: &str) -> Result<Manifest, PortError> {
+        let hint = "publish the tools with `cargo xtask publish-tools` and give the digest that it prints";
+        let parsed = Digest::parse(digest)
+            .ok_or_else(|| PortError::broken(format!("{digest:?} is no digest of a tools manifest"), hint))?;
+        let bytes = artifacts.get(&parsed).await?.ok_or_else(|| {
+            PortError::broken(format!("tools manifest {digest} is not in the bucket"), hint)
+        })?;
+        serde_json::from_slice(&bytes)
+            .map_err(|e| PortError::broken_by(format!("tools manifest {digest} can't be read: {e}"), hint, e))
+    }
+
+    /// Name and SHA-256 of what every plan rests on.
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        self.files.iter().map(|f| (f.name.clone(), f.digest.to_string())).collect()
+    }
+}
+
+/// Tools on this function's disk.
+pub struct Installed {
+    /// Pulumi and its language hosts.
+    pub tools: Tools,
+    /// The folder of the plugins.
+    pub plugins: PathBuf,
+    /// The provider of this machine, where it was published: on an emulator alone.
+    pub local: Option<PathBuf>,
+}
+
+fn disk(error: std::io::Error) -> PortError {
+    PortError::unavailable("this function's disk", error)
+}
+
+/// Brings all of them to a folder; what is there and right stays.
+pub async fn install(
+    artifacts: &dyn Artifacts,
+    manifest: &Manifest,
+    folder: &Path,
+) -> Result<Installed, PortError> {
+    let (bin, plugins) = (folder.join("bin"), folder.join("plugins"));
+    let mut local = None;
+    for file in &manifest.files {
+        let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\0']) && !part.starts_with('.');
+        if !plain(&file.name) || !file.plugin.as_deref().is_none_or(plain) {
+            return Err(PortError::broken(
+                format!("tool {:?} has no plain name", file.name),
+                "publish it again",
+            ));
+        }
+        let place = match &file.plugin {
+            None => bin.clone(),
+            Some(plugin) => plugins.join(plugin),
+        };
+        let path = place.join(&file.name);
+        let there = std::fs::read(&path).ok().filter(|bytes| Digest::of(bytes) == file.digest);
+        if there.is_none() {
+            let bytes = artifacts.get(&file.digest).await?.ok_or_else(|| {
+                PortError::broken(
+                    format!("tool {} ({}) is not in the bucket", file.name, file.digest),
+                    "publish the tools again",
+                )
+            })?;
+            std::fs::create_dir_all(&place).map_err(disk)?;
+            let part = place.join(format!(".{}.part", file.name));
+            std::fs::write(&part, bytes).map_err(disk)?;
+            std::fs::set_permissions(&part, std::fs::Permissions::from_mode(0o500)).map_err(disk)?;
+            std::fs::rename(&part, &path).map_err(disk)?;
+        }
+        if file.name == "pulumi-resource-local" {
+            local = Some(path);
+        }
+    }
+    let tools = Tools {
+        pulumi: bin.join("pulumi"),
+        path_dirs: vec![bin],
+        version: PULUMI_VERSION,
+        digests: manifest.digests(),
+        origin: Origin::Cached,
+    };
+    Ok(Installed { tools, plugins, local })
+}
