@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use application::catalog::{HANDLERS, WORKERS};
+use application::catalog::{HANDLERS, Row, Trigger, WORKERS};
 use application::finish::Finisher;
 use application::settings::Settings;
 use application::work::consumer;
@@ -56,6 +56,12 @@ impl Account {
         })
     }
 
+    /// What `cargo xtask publish-tools` has put there.
+    pub fn tools(&self) -> Result<S3Artifacts, DoorError> {
+        let bucket = variable("RUNTIME_CLOUD_TOOLS_BUCKET")?;
+        Ok(S3Artifacts { client: aws::s3(&self.config), bucket, prefix: "tools/".to_owned() })
+    }
+
     /// Receipts.
     pub fn receipts(&self) -> Result<S3Receipts, DoorError> {
         let bucket = variable("RUNTIME_CLOUD_RECEIPTS_BUCKET")?;
@@ -77,7 +83,7 @@ impl Account {
             counts_table: format!("{}Messages", variable("RUNTIME_CLOUD_TABLES")?),
             queues: SqsQueues {
                 url_prefix: variable("RUNTIME_CLOUD_QUEUES")?,
-                fifo: WORKERS.iter().map(|row| row.name.to_owned()).collect(),
+                fifo: WORKERS.iter().filter(|row| has_queue(row)).map(|row| row.name.to_owned()).collect(),
                 standard,
             },
         })
@@ -103,7 +109,7 @@ impl Account {
 
     /// Runs that happen in the runner function.
     pub async fn runner(&self) -> Result<RemoteRunner, DoorError> {
-        let manifest = Manifest::read(&self.artifacts("tools/")?, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
+        let manifest = Manifest::read(&self.tools()?, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
         let place = LambdaPlace {
             lambda: aws::lambda(&self.config),
             sts: aws::sts(&self.config),
@@ -124,6 +130,11 @@ impl Account {
             version: format!("runtime-cloud {} on Lambda", env!("CARGO_PKG_VERSION")),
         })
     }
+}
+
+/// A worker that a schedule wakes has none here: its function is called.
+fn has_queue(row: &Row) -> bool {
+    matches!(row.trigger, Trigger::Event(_))
 }
 
 /// The queue of what the jobs' bucket tells.

@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
 async fn serve() -> Result<(), Error> {
     let account = Account::connect().await;
     let begin = async {
-        let artifacts = account.artifacts("tools/")?;
+        let artifacts = account.tools()?;
         let manifest = Manifest::read(&artifacts, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
         install(&artifacts, &manifest, Path::new(TOOLS)).await?;
         Ok((artifacts, manifest))

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use crate::deploy::Wanted;
 use crate::problem::Stop;
-use crate::{lint, pulumi, test};
+use crate::{deploy, lint, pulumi, test};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -11,8 +12,12 @@ cargo xtask COMMAND
   test [FILTER..]      every test, or those whose names contain a FILTER; gets Pulumi first where it is missing
   lint [--advisories]  everything that CI refuses; --advisories also asks the database of known vulnerabilities
   tools                gets Pulumi and says where it is
+  deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
+                       credentials: --stack NAME, --class development|production, --target TRIPLE;
+                       --endpoint URL deploys to an emulator, with --development from an unoptimised build
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
+RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
 ";
 
 /// What was asked for.
@@ -22,6 +27,7 @@ enum Asked {
     Test { filters: Vec<String> },
     Lint { advisories: bool },
     Tools,
+    Deploy(Wanted),
 }
 
 /// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
@@ -41,6 +47,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Test { filters } => test::run(&filters),
         Asked::Lint { advisories } => lint::run(advisories),
         Asked::Tools => pulumi::show(),
+        Asked::Deploy(wanted) => deploy::run(&wanted),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -56,6 +63,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
     let rest: Vec<String> = arguments.collect();
     if rest.iter().any(|argument| argument == "--help" || argument == "-h") {
         return Ok(Asked::Help);
+    }
+    if command == "deploy" {
+        return Wanted::parse(&rest).map(Asked::Deploy);
     }
     let unknown = rest.iter().find(|argument| argument.starts_with('-') && *argument != "--advisories");
     match (command.as_str(), unknown) {

@@ -4,10 +4,13 @@
 pub mod architecture;
 pub mod cargo;
 pub mod command_line;
+mod deploy;
 mod diagnostics;
+mod emulator;
 mod lint;
 mod lint_tools;
 pub mod problem;
+mod publish_tools;
 mod pulumi;
 mod sources;
 mod strays;

@@ -15,10 +15,13 @@ use signal_hook::iterator::Signals;
 use crate::cargo::Workspace;
 use crate::problem::Stop;
 use crate::test_summary::TestSummary;
-use crate::{pulumi, strays};
+use crate::{emulator, pulumi, strays};
 
 /// The product's binary, for tests of the whole.
 const BINARY_VARIABLE: &str = "RUNTIME_CLOUD_TEST_BINARY";
+
+/// This program, for tests that deploy.
+const XTASK_VARIABLE: &str = "RUNTIME_CLOUD_TEST_XTASK";
 
 /// Runs the tests; the exit code is that of cargo.
 pub fn run(filters: &[String]) -> Result<u8, Stop> {
@@ -27,6 +30,9 @@ pub fn run(filters: &[String]) -> Result<u8, Stop> {
     let product = pulumi::build(&workspace, &["--workspace", "--all-targets"])?;
     let mut variables = pulumi::get(&product)?.variables()?;
     variables.push((BINARY_VARIABLE, product.into()));
+    variables.push((emulator::VARIABLE, emulator::get(&workspace)?.into()));
+    let this = std::env::current_exe().map_err(Stop::of("this program"))?;
+    variables.push((XTASK_VARIABLE, this.into()));
 
     let temporary =
         tempfile::Builder::new().prefix("rc-").tempdir().map_err(Stop::of("a temporary folder"))?;

@@ -1,0 +1,222 @@
+//! `cargo xtask deploy`: builds the functions, publishes the tools, and deploys template.yaml, to an account or to an
+//! emulator.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::cargo::Workspace;
+use crate::problem::Stop;
+use crate::{emulator, publish_tools, pulumi};
+
+/// The functions, by the names of their binaries.
+pub const FUNCTIONS: &[&str] =
+    &["planner", "applier", "run-watch", "inbound-events", "outbox-relay", "runner"];
+
+/// As the tests build it: another selection of packages would build everything again.
+const ALL: &[&str] = &["--workspace", "--all-targets"];
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The stack's name.
+    pub stack: String,
+    /// An emulator's address; None for the account of the credentials.
+    pub endpoint: Option<String>,
+    /// `development` or `production`.
+    pub class: String,
+    /// What the functions are built for; None for this machine.
+    pub target: Option<String>,
+    /// Unoptimised functions, and the provider of this machine among the tools: for emulators alone.
+    pub development: bool,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted {
+            stack: "runtime-cloud".to_owned(),
+            endpoint: None,
+            class: "development".to_owned(),
+            target: None,
+            development: false,
+        }
+    }
+}
+
+impl Wanted {
+    /// Reads its options.
+    pub fn parse(arguments: &[String]) -> Result<Wanted, Stop> {
+        let mut wanted = Wanted::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            if option == "--development" {
+                wanted.development = true;
+                continue;
+            }
+            let mut value =
+                || rest.next().cloned().ok_or_else(|| Stop::new(format!("deploy {option} needs a value")));
+            match option.as_str() {
+                "--stack" => wanted.stack = value()?,
+                "--endpoint" => wanted.endpoint = Some(value()?),
+                "--class" => wanted.class = value()?,
+                "--target" => wanted.target = Some(value()?),
+                _ => return Err(Stop::new(format!("deploy knows no {option}"))),
+            }
+        }
+        if wanted.development && wanted.endpoint.is_none() {
+            return Err(Stop::new("--development is for emulators: give --endpoint URL"));
+        }
+        Ok(wanted)
+    }
+
+    fn architecture(&self) -> &'static str {
+        let target = self.target.as_deref().unwrap_or(env::consts::ARCH);
+        if target.starts_with("aarch64") { "arm64" } else { "x86_64" }
+    }
+}
+
+/// How AWS is called.
+pub struct Aws {
+    program: PathBuf,
+    endpoint: Option<String>,
+}
+
+impl Aws {
+    /// One command; what it printed.
+    pub fn call(&self, arguments: &[&str]) -> Result<String, Stop> {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit());
+        command.env("AWS_PAGER", "");
+        if env::var_os("AWS_REGION").is_none() && env::var_os("AWS_DEFAULT_REGION").is_none() {
+            command.env("AWS_DEFAULT_REGION", "us-east-1");
+        }
+        if let Some(endpoint) = &self.endpoint {
+            command.env("AWS_ENDPOINT_URL", endpoint);
+            if env::var_os("AWS_ACCESS_KEY_ID").is_none() {
+                command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+            }
+        }
+        let output = command.output().map_err(Stop::of(self.program.display()))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        let what: Vec<&str> = arguments.iter().take(2).copied().collect();
+        Err(Stop::new(format!("`aws {}` ended with {}; see above", what.join(" "), output.status)))
+    }
+
+    /// The account that the credentials are of.
+    pub fn account(&self) -> Result<String, Stop> {
+        self.call(&["sts", "get-caller-identity", "--query", "Account", "--output", "text"])
+    }
+}
+
+/// Builds, publishes and deploys.
+pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
+    let workspace = Workspace::find()?;
+    let tools = emulator::get(&workspace)?;
+    let aws = Aws { program: tools.join("aws"), endpoint: wanted.endpoint.clone() };
+    let staged = stage(&workspace, wanted)?;
+    let bucket = format!("{}-tools-{}", wanted.stack, aws.account()?);
+    if aws.call(&["s3api", "head-bucket", "--bucket", &bucket]).is_err() {
+        aws.call(&["s3", "mb", &format!("s3://{bucket}")])?;
+    }
+    let product = pulumi::build(&workspace, ALL)?;
+    let local = wanted.development.then_some(product.as_path());
+    let manifest = publish_tools::publish(&aws, &bucket, &pulumi::get(&product)?.program, local)?;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let packaged = staged.join("packaged.yaml");
+    aws.call(&[
+        "cloudformation",
+        "package",
+        "--template-file",
+        &text(&workspace.root.join("template.yaml")),
+        "--s3-bucket",
+        &bucket,
+        "--s3-prefix",
+        "functions",
+        "--output-template-file",
+        &text(&packaged),
+    ])?;
+    let mut parameters = vec![
+        format!("Class={}", wanted.class),
+        format!("Architecture={}", wanted.architecture()),
+        format!("ToolsBucket={bucket}"),
+        format!("ToolsManifest={manifest}"),
+    ];
+    if wanted.endpoint.is_some() {
+        // Functions run as processes of this machine there.
+        parameters.push("CertificateFile=/etc/ssl/certs/ca-certificates.crt".to_owned());
+    }
+    let packaged = text(&packaged);
+    let mut arguments = vec![
+        "cloudformation",
+        "deploy",
+        "--template-file",
+        &packaged,
+        "--stack-name",
+        &wanted.stack,
+        "--s3-bucket",
+        &bucket,
+        "--capabilities",
+        "CAPABILITY_IAM",
+        "CAPABILITY_NAMED_IAM",
+        "CAPABILITY_AUTO_EXPAND",
+        "--no-fail-on-empty-changeset",
+        "--parameter-overrides",
+    ];
+    arguments.extend(parameters.iter().map(String::as_str));
+    aws.call(&arguments)?;
+    let outputs = aws.call(&[
+        "cloudformation",
+        "describe-stacks",
+        "--stack-name",
+        &wanted.stack,
+        "--query",
+        "Stacks[0].Outputs",
+        "--output",
+        "json",
+    ])?;
+    let outputs: Value = serde_json::from_str(&outputs).unwrap_or_default();
+    for output in outputs.as_array().into_iter().flatten() {
+        let field = |name: &str| output.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        println!("{}: {}", field("OutputKey"), field("OutputValue"));
+    }
+    Ok(0)
+}
+
+/// Builds the functions and puts each into a folder of its own, as template.yaml names them.
+pub fn stage(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, Stop> {
+    let mut build = workspace.resolving("build");
+    if wanted.development {
+        build.args(ALL);
+    } else {
+        build.args(["-p", "runtime-cloud-functions", "--bins", "--profile", "lambda"]);
+    }
+    if let Some(target) = &wanted.target {
+        build.args(["--target", target]);
+    }
+    let built = build.status().map_err(Stop::of("cargo build"))?;
+    if !built.success() {
+        return Err(Stop::new("the functions do not build; see above"));
+    }
+    let profile = if wanted.development { "debug" } else { "lambda" };
+    let from = match &wanted.target {
+        None => workspace.target.join(profile),
+        Some(target) => workspace.target.join(target).join(profile),
+    };
+    // template.yaml names this folder.
+    let staged = workspace.root.join("target").join("functions");
+    for name in FUNCTIONS {
+        let folder = staged.join(name);
+        fs::create_dir_all(&folder).map_err(Stop::of(folder.display()))?;
+        let bootstrap = folder.join("bootstrap");
+        drop(fs::remove_file(&bootstrap));
+        fs::copy(from.join(name), &bootstrap).map_err(Stop::of(bootstrap.display()))?;
+        // Symbols are for debuggers, and a function has none. Where strip isn't there it is only larger.
+        drop(Command::new("strip").arg(&bootstrap).stdin(Stdio::null()).stderr(Stdio::null()).status());
+    }
+    Ok(staged)
+}
