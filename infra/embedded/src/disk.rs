@@ -5,17 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+pub(crate) use domain::aggregate::file_name;
 use ports::Put;
-
-/// The file name of a percent-encoded part. A file name holds 255 bytes; a longer part is named by its beginning and
-/// its digest. No encoded part has a dot, so the two kinds never meet.
-pub(crate) fn file_name(part: &str) -> String {
-    if part.len() <= 200 {
-        return part.to_owned();
-    }
-    let digest = domain::Digest::of(part.as_bytes());
-    format!("{}.{digest}", part.get(..100).unwrap_or_default())
-}
 
 /// Writes if nothing is there: to a temporary file, fsync, then a hard link, which fails where something is.
 pub(crate) fn put_once(path: &Path, bytes: &[u8], mode: u32, unique: &str) -> io::Result<Put> {

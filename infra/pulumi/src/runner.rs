@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::Digest;
-use domain::aggregate::encode;
+use domain::aggregate::{encode, file_name};
 use domain::provisioning_run::{Failure, FailureReason};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
@@ -160,8 +160,8 @@ impl HostRunner {
             .settings
             .data
             .join("local")
-            .join(encode(job.tenant.as_str()))
-            .join(encode(job.environment.as_str()));
+            .join(file_name(&encode(job.tenant.as_str())))
+            .join(file_name(&encode(job.environment.as_str())));
         let step = Steps { workspace: &workspace, program: &checkout.program, stack: &stack };
         let env = self.environment(&workspace, &tools, &local_root);
         let (steps, secrets) = match applied {

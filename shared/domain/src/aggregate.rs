@@ -116,6 +116,16 @@ pub fn encode(part: &str) -> String {
     out
 }
 
+/// The file name of a percent-encoded part. A file name holds 255 bytes; a longer part is named by its beginning and
+/// its digest. No encoded part has a dot, so the two kinds never meet.
+pub fn file_name(part: &str) -> String {
+    if part.len() <= 200 {
+        return part.to_owned();
+    }
+    let digest = crate::digest::Digest::of(part.as_bytes());
+    format!("{}.{digest}", part.get(..100).unwrap_or_default())
+}
+
 /// An id within its tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
 pub struct Scoped<T> {
