@@ -12,10 +12,11 @@ mod refresh;
 mod remains;
 mod runner;
 mod stack;
+mod step_values;
 mod steps;
 mod toolbox;
 pub mod tools;
-mod values;
+
 mod workspace;
 
 pub use program_check::{ProgramRefusal, check_program};
