@@ -40,7 +40,7 @@ pub enum GitError {
         repository: String,
     },
     /// The repository can't be reached just now.
-    #[error("{repository} can't be reached just now; it is tried again")]
+    #[error("{repository} can't be reached just now; try again later")]
     Unavailable {
         /// The repository.
         repository: String,
@@ -49,7 +49,7 @@ pub enum GitError {
         source: Cause,
     },
     /// It took too long.
-    #[error("{what} did not end in time; it is tried again")]
+    #[error("{what} did not end in time; try again later, or give it more time")]
     TimedOut {
         /// What took so long.
         what: String,
@@ -71,10 +71,24 @@ pub enum GitError {
         candidates: Vec<String>,
     },
     /// The name can't be one of Git's.
-    #[error("{reference:?} can't be the name of a branch, tag or commit")]
+    #[error(
+        "{reference:?} can't be the name of a branch, tag or commit; give a plain name or a full commit hash, without ~, ^, : or spaces"
+    )]
     BadReference {
         /// The name.
         reference: String,
+    },
+    /// The name means something else.
+    #[error(
+        "{reference} in {repository} is no commit but a {kind}; name a branch, a commit, or a tag of a commit"
+    )]
+    NotACommit {
+        /// The repository.
+        repository: String,
+        /// The name.
+        reference: String,
+        /// What it is.
+        kind: String,
     },
     /// Not 40 hexadecimal digits.
     #[error("{commit:?} is no full commit hash; resolve it first")]
@@ -111,6 +125,12 @@ pub enum GitError {
         "{path} is a submodule, and submodules are not fetched; put its files into the repository itself"
     )]
     Submodule {
+        /// Where it stands.
+        path: String,
+    },
+    /// A kind of file that Git doesn't know.
+    #[error("{path} has a file mode that Git doesn't know; correct it in the repository")]
+    BadMode {
         /// Where it stands.
         path: String,
     },

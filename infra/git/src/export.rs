@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::address::Address;
 use crate::cache::{Cache, damaged};
 use crate::links::{Links, stays_inside};
+use crate::local::not_a_commit;
 use crate::{GitError, Limits};
 
 /// What every LFS pointer file begins with.
@@ -49,6 +50,10 @@ impl<'a> Export<'a> {
 
     /// Writes all files of the commit and returns the digest of paths, kinds and contents.
     pub(crate) fn run(mut self, commit: ObjectId) -> Result<String, GitError> {
+        let header = self.cache.repository.find_header(commit).map_err(|e| damaged(self.address, e))?;
+        if header.kind() != Kind::Commit {
+            return Err(not_a_commit(self.address, &commit.to_string(), header.kind()));
+        }
         let data = self.object(commit, Kind::Commit)?;
         let tree = gix::objs::CommitRef::from_bytes(&data, gix::hash::Kind::Sha1)
             .map_err(|error| damaged(self.address, error))?
@@ -74,9 +79,9 @@ impl<'a> Export<'a> {
             let data = self.object(tree, Kind::Tree)?;
             let entries = self.entries(&data)?;
             let entry = entries.entries.iter().find(|entry| entry.filename == part);
-            tree = match entry.map(|entry| (entry.mode.kind(), entry.oid.to_owned())) {
-                Some((EntryKind::Tree, id)) => id,
-                Some((EntryKind::Commit, _)) => return Err(GitError::Submodule { path: walked.join("/") }),
+            tree = match entry.map(|entry| (entry.mode.kind(), entry)) {
+                Some((EntryKind::Tree, entry)) => entry.oid.to_owned(),
+                Some((EntryKind::Commit, entry)) => return Err(no_files(walked.join("/"), entry)),
                 _ => {
                     let path = self.program.to_owned();
                     return Err(GitError::PathNotFound { commit: commit.to_string(), path });
@@ -103,8 +108,9 @@ impl<'a> Export<'a> {
                     self.tree(id, &path)?;
                 }
                 EntryKind::Commit => {
-                    if self.in_program(&path) {
-                        return Err(GitError::Submodule { path });
+                    // A mode that Git doesn't know says nothing of what it would be, wherever it stands.
+                    if self.in_program(&path) || entry.mode.value() != SUBMODULE {
+                        return Err(no_files(path, entry));
                     }
                     self.note(&path, kind, id.as_slice());
                 }
@@ -192,6 +198,14 @@ impl<'a> Export<'a> {
         }
         Ok(data)
     }
+}
+
+/// A submodule's mode.
+const SUBMODULE: u16 = 0o160_000;
+
+/// Why an entry has no files: the library takes every unknown mode for a submodule's.
+fn no_files(path: String, entry: &gix::objs::tree::EntryRef<'_>) -> GitError {
+    if entry.mode.value() == SUBMODULE { GitError::Submodule { path } } else { GitError::BadMode { path } }
 }
 
 /// Takes away what a failed export has left.

@@ -19,10 +19,33 @@ pub(crate) fn open(path: &Path, address: &Address) -> Result<gix::Repository, Gi
     open_isolated(path).map_err(|_| gone())
 }
 
-/// The commit that a full name (`HEAD`, `refs/…`) points to, through tags.
-pub(crate) fn peel(repository: &gix::Repository, name: &str) -> Option<ObjectId> {
-    let mut reference = repository.try_find_reference(name).ok()??;
-    Some(reference.peel_to_commit().ok()?.id)
+/// The commit that a full name (`HEAD`, `refs/…`) points to, through tags; None where there is no such name.
+pub(crate) fn peel(
+    repository: &gix::Repository,
+    address: &Address,
+    name: &str,
+) -> Result<Option<ObjectId>, GitError> {
+    let Ok(Some(mut reference)) = repository.try_find_reference(name) else { return Ok(None) };
+    let Ok(id) = reference.peel_to_id() else { return Ok(None) };
+    let Ok(header) = id.header() else { return Ok(None) };
+    match header.kind() {
+        gix::objs::Kind::Commit => Ok(Some(id.detach())),
+        other => Err(not_a_commit(address, name, other)),
+    }
+}
+
+pub(crate) fn not_a_commit(address: &Address, reference: &str, kind: gix::objs::Kind) -> GitError {
+    let kind = match kind {
+        gix::objs::Kind::Blob => "file",
+        gix::objs::Kind::Tree => "folder",
+        gix::objs::Kind::Commit => "commit",
+        gix::objs::Kind::Tag => "tag",
+    };
+    GitError::NotACommit {
+        repository: address.to_string(),
+        reference: reference.to_owned(),
+        kind: kind.to_owned(),
+    }
 }
 
 /// Copies a commit's files into the cache, so that it stays there whatever happens to the repository.
@@ -37,7 +60,10 @@ pub(crate) fn copy(
     let not_found =
         || GitError::CommitNotFound { repository: address.to_string(), commit: commit.to_string() };
     let object = from.try_find_object(commit).map_err(|error| damaged(address, error))?;
-    let object = object.filter(|object| object.kind == gix::objs::Kind::Commit).ok_or_else(not_found)?;
+    let object = object.ok_or_else(not_found)?;
+    if object.kind != gix::objs::Kind::Commit {
+        return Err(not_a_commit(address, &commit.to_string(), object.kind));
+    }
     let tree = gix::objs::CommitRef::from_bytes(&object.data, gix::hash::Kind::Sha1)
         .map_err(|error| damaged(address, error))?
         .tree();

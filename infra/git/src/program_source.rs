@@ -44,7 +44,10 @@ fn fault(error: GitError) -> PortError {
     if error.is_retryable() {
         PortError::unavailable("the repository", error)
     } else {
-        PortError::broken(error.to_string(), "then try again")
+        // Each says what is wrong, then what helps.
+        let text = error.to_string();
+        let (what, hint) = text.rsplit_once("; ").unwrap_or((&text, "correct it and try again"));
+        PortError::broken(what, hint)
     }
 }
 

@@ -81,7 +81,7 @@ impl GitSource {
                 let cache = Cache::open(&self.caches, &address, deadline)?;
                 let access = self.access(&address, credential, deadline);
                 let names = access.names(&cache)?;
-                let name = |full: &str| names.iter().find(|(name, _)| name == full).map(|(_, id)| *id);
+                let name = |full: &str| Ok(names.iter().find(|(name, _)| name == full).map(|(_, id)| *id));
                 match by_name(reference, name)? {
                     Some(found) => Ok(found),
                     None if may_be_hash(reference) => {
@@ -161,7 +161,7 @@ fn resolve_local(
     address: &Address,
     reference: &str,
 ) -> Result<ObjectId, GitError> {
-    match by_name(reference, |full| local::peel(repository, full))? {
+    match by_name(reference, |full| local::peel(repository, address, full))? {
         Some(found) => Ok(found),
         None if may_be_hash(reference) => by_short_hash(repository, address, reference),
         None => Err(not_found(address, reference)),
@@ -169,12 +169,15 @@ fn resolve_local(
 }
 
 /// Looks a name up among branches and tags; one that is both must mean the same commit.
-fn by_name(reference: &str, lookup: impl Fn(&str) -> Option<ObjectId>) -> Result<Option<ObjectId>, GitError> {
+fn by_name(
+    reference: &str,
+    lookup: impl Fn(&str) -> Result<Option<ObjectId>, GitError>,
+) -> Result<Option<ObjectId>, GitError> {
     if reference == "HEAD" || reference.starts_with("refs/") {
-        return Ok(lookup(reference));
+        return lookup(reference);
     }
-    let tag = lookup(&format!("refs/tags/{reference}"));
-    let branch = lookup(&format!("refs/heads/{reference}"));
+    let tag = lookup(&format!("refs/tags/{reference}"))?;
+    let branch = lookup(&format!("refs/heads/{reference}"))?;
     match (tag, branch) {
         (Some(tag), Some(branch)) if tag != branch => Err(GitError::Ambiguous {
             reference: reference.into(),

@@ -15,10 +15,11 @@ mod remote_job;
 mod remote_runner;
 mod runner;
 mod stack;
+mod step_values;
 mod steps;
 mod toolbox;
 pub mod tools;
-mod values;
+
 mod workspace;
 
 pub use program_check::{ProgramRefusal, check_program};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::redact::Redactor;
-use crate::values;
+use crate::step_values;
 
 /// What Pulumi printed.
 #[derive(Debug, Default, Deserialize)]
@@ -85,7 +85,7 @@ impl Preview {
                 urn: redactor.text(&step.urn),
                 op,
                 resource_type: resource_type.to_owned(),
-                values: values::of(op, step.old.as_ref(), step.new.as_ref(), &changed, redactor),
+                values: step_values::of(op, step.old.as_ref(), step.new.as_ref(), &changed, redactor),
                 changed: changed.iter().map(|path| redactor.text(path)).collect(),
             });
         }

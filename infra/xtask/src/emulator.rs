@@ -13,7 +13,7 @@ pub const VARIABLE: &str = "RUNTIME_CLOUD_TEST_EMULATOR";
 
 /// What is installed; pinned, as another version behaves otherwise.
 const PACKAGES: &[&str] =
-    &["ministack[full]==1.5.33", "microburst==0.10.0", "awscli==1.45.11", "cfn-lint==1.58.0"];
+    &["ministack[full]==1.5.33", "microburst==0.10.0", "awscli==1.45.106", "cfn-lint==1.58.0"];
 /// The programs that have to be there then.
 const PROGRAMS: &[&str] = &["ministack", "microburst", "aws", "cfn-lint"];
 

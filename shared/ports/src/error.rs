@@ -9,7 +9,7 @@ pub type Source = Box<dyn Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// It may work later.
-    #[error("{what} is unavailable; it is tried again")]
+    #[error("{what} is unavailable just now; if it stays so, see the cause")]
     Unavailable {
         /// What.
         what: String,

@@ -26,7 +26,8 @@ fn a_promotions_approval_covers_its_apply_in_production() {
     let (host, repository) = production();
     let run = host.promote("prod", &repository, &[]);
     host.applied(&run);
-    assert_eq!(host.receipt(&run, "apply")["authority"], json!({"by": "promotion-approval"}));
+    let authority = &host.receipt(&run, "apply")["authority"];
+    assert_eq!((&authority["by"], &authority["decidedBy"]), (&json!("promotion-approval"), &json!("ada")));
     // The baseline waits for an approval of its plan meanwhile.
     until("the baseline to wait", || {
         host.runs().iter().any(|r| r["kind"] == "baseline" && r["state"] == "AwaitingApproval")
@@ -51,7 +52,13 @@ fn a_manual_plan_waits_for_another_person() {
     // A repeated approval comes too late to mean anything.
     assert_eq!(host.approve(&run).code, 4);
     assert_eq!(host.left("provisioning-applied", &run).len(), 1);
-    assert_eq!(host.receipt(&run, "apply")["authority"], json!({"by": "plan-approval"}));
+    // Who approved can be seen afterwards, on the run and in its receipt.
+    let (view, authority) = (host.run(&run), host.receipt(&run, "apply")["authority"].clone());
+    assert_eq!((&authority["by"], &authority["decidedBy"]), (&json!("plan-approval"), &json!("ben")));
+    assert!(authority["approvalId"].is_string() && authority["decidedAt"].is_string(), "{authority}");
+    assert_eq!(view["approval"]["decidedBy"], "ben", "{view}");
+    assert_eq!(view["approvalId"], authority["approvalId"], "{view}");
+    assert!(host.ok(&["runs", "show", &run]).out.contains("ben at "));
 }
 
 #[test]

@@ -42,6 +42,10 @@ fn programs_that_read_other_files_are_refused_before_pulumi_starts() {
     assert!(refused(&host, &repository, &[]).contains("/proc/self/environ"));
     repository.program("plugins: {providers: [{name: evil, path: bin}]}\n");
     assert!(refused(&host, &repository, &[]).contains("plugins"));
+    repository.commit("app/Pulumi.yaml", "name: app\nruntime: {name: yaml, options: {compiler: ./run}}\n");
+    assert!(refused(&host, &repository, &[]).contains("runtime.options"));
+    repository.program("outputs:\n  x: {fn::remoteAsset: 'file:///etc/passwd'}\n");
+    assert!(refused(&host, &repository, &[]).contains("fn::remoteAsset"));
     std::os::unix::fs::symlink("/etc/passwd", repository.path().join("app/link.txt")).unwrap();
     repository.program("outputs:\n  x: {fn::readFile: link.txt}\n");
     refused(&host, &repository, &[]);

@@ -52,6 +52,28 @@ fn a_name_that_is_none_is_refused() {
 }
 
 #[test]
+fn a_tag_of_a_file_or_a_folder_is_said_to_be_one() {
+    let stage = Stage::new();
+    for (tag, object, kind) in [("blob", "HEAD:app/Pulumi.yaml", "file"), ("tree", "HEAD^{tree}", "folder")] {
+        let object = stage.git(&["rev-parse", object]);
+        stage.git(&["tag", tag, &object]);
+        stage.git(&["tag", "-a", &format!("{tag}2"), "-m", "annotated", &object]);
+        for reference in [tag.to_owned(), format!("{tag}2"), format!("refs/tags/{tag}")] {
+            let error = stage.resolve(&reference).unwrap_err();
+            assert!(matches!(error, GitError::NotACommit { .. }), "{reference}: {error:?}");
+            assert!(error.to_string().contains(kind), "{error}");
+        }
+    }
+}
+
+#[test]
+fn every_error_says_what_to_do_once() {
+    let stage = Stage::new();
+    let error = stage.resolve("HEAD~1").unwrap_err().to_string();
+    assert!(error.contains("HEAD~1") && error.matches("; ").count() == 1, "{error}");
+}
+
+#[test]
 fn a_name_that_is_branch_and_tag_must_mean_one_commit() {
     let stage = Stage::new();
     let first = stage.head();
@@ -217,7 +239,7 @@ fn what_is_not_there_is_said() {
     let absent = "0123456789abcdef0123456789abcdef01234567";
     assert!(matches!(stage.checkout(absent, "app"), Err(GitError::CommitNotFound { .. })));
     let tree = stage.git(&["rev-parse", "HEAD^{tree}"]);
-    assert!(matches!(stage.checkout(&tree, "app"), Err(GitError::CommitNotFound { .. })));
+    assert!(matches!(stage.checkout(&tree, "app"), Err(GitError::NotACommit { .. })));
     assert!(matches!(stage.checkout(&commit[..10], "app"), Err(GitError::NotACommitHash { .. })));
     for path in ["absent", "app/absent", "app/Pulumi.yaml"] {
         assert!(matches!(stage.checkout(&commit, path), Err(GitError::PathNotFound { .. })), "{path}");

@@ -59,6 +59,21 @@ fn a_submodule_is_refused_in_the_program_and_left_out_elsewhere() {
 }
 
 #[test]
+fn a_mode_that_git_does_not_know_is_no_submodule() {
+    let stage = Stage::new();
+    let blob = stage.git(&["rev-parse", "HEAD:app/Pulumi.yaml"]);
+    let mut entry = b"777777 odd\0".to_vec();
+    entry.extend((0..20).map(|n| u8::from_str_radix(&blob[2 * n..2 * n + 2], 16).unwrap()));
+    let file = stage.path("tree");
+    fs::write(&file, entry).unwrap();
+    let file = file.to_str().unwrap();
+    let tree = stage.git(&["hash-object", "-t", "tree", "-w", "--literally", file]);
+    let commit = stage.git_with(&["commit-tree", &tree], "odd");
+    let error = stage.checkout(&commit, "").unwrap_err();
+    assert!(matches!(&error, GitError::BadMode { path } if path == "odd"), "{error:?}");
+}
+
+#[test]
 fn an_lfs_pointer_is_refused_in_the_program_and_left_as_it_is_elsewhere() {
     let stage = Stage::new();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";

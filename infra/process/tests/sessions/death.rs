@@ -21,6 +21,7 @@ pub const CASES: &[Case] = &[
     ("half_a_handover_starts_nothing", half_a_handover),
     ("an_unreadable_record_is_unknown_not_dead", unreadable),
     ("waiting_ends_with_its_limit", wait_limit),
+    ("rule_20_a_session_without_its_directory_is_found_by_its_processes", without_directory),
 ];
 
 const WAITS: &str = "echo $$ > pid; until [ -e go ]; do sleep 0.01; done";
@@ -190,4 +191,18 @@ fn wait_limit(stage: &Stage) {
     assert!(matches!(life, Life::Running { .. }));
     go(stage);
     stage.finished();
+}
+
+fn without_directory(stage: &Stage) {
+    let job = stage.job(vec![stage.shell("waits", WAITS)]);
+    let started = stage.start(&job);
+    let step = stage.await_process("pid");
+    fs::remove_dir_all(stage.dir()).unwrap();
+    assert!(matches!(process::look(&stage.dir()), Life::NeverStarted));
+    let living = process::left_behind(&stage.dir(), &job.marker);
+    assert!(living.contains(&step) && living.contains(&started.supervisor), "{living:?}");
+    assert!(process::left_behind(&stage.file("other"), "another-marker").is_empty());
+    go(stage);
+    signal(started.supervisor, "KILL");
+    crate::stage::until(|| process::left_behind(&stage.dir(), &job.marker).is_empty());
 }

@@ -169,6 +169,7 @@ impl Worker for Applier {
                 self.end(&claimed, nothing(failure), ApplyResult::Failed, began, cx).await
             }
             Progress::Unknown { why } => {
+                tracing::warn!(tenant = %run.tenant, environment = %run.environment, run = %run.id, why, "run waits");
                 let due = cx.now + self.settings.watch_again;
                 let change = run.decide(RunCommand::LookAgain { due }, cx.now).map_err(Fault::refused)?;
                 or_again(self.finisher.store.commit(Commit::of(change, cx)).await?)?;
