@@ -88,7 +88,7 @@ impl Aws {
     /// One command; what it printed.
     pub fn call(&self, arguments: &[&str]) -> Result<String, Stop> {
         let mut command = Command::new(&self.program);
-        command.args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit());
+        command.args(arguments).stdin(Stdio::null());
         command.env("AWS_PAGER", "");
         if env::var_os("AWS_REGION").is_none() && env::var_os("AWS_DEFAULT_REGION").is_none() {
             command.env("AWS_DEFAULT_REGION", "us-east-1");
@@ -104,7 +104,9 @@ impl Aws {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
         let what: Vec<&str> = arguments.iter().take(2).copied().collect();
-        Err(Stop::new(format!("`aws {}` ended with {}; see above", what.join(" "), output.status)))
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().rsplit('\r').next().unwrap_or_default();
+        Err(Stop::new(format!("`aws {}` ended with {}: {said}", what.join(" "), output.status)))
     }
 
     /// The account that the credentials are of.
@@ -149,6 +151,7 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
     if wanted.endpoint.is_some() {
         // Functions run as processes of this machine there.
         parameters.push("CertificateFile=/etc/ssl/certs/ca-certificates.crt".to_owned());
+        parameters.push("Archive=no".to_owned());
     }
     let packaged = text(&packaged);
     let mut arguments = vec![

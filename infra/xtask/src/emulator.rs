@@ -12,8 +12,9 @@ use crate::problem::Stop;
 pub const VARIABLE: &str = "RUNTIME_CLOUD_TEST_EMULATOR";
 
 /// What is installed; pinned, as another version behaves otherwise.
-const PACKAGES: &[&str] =
-    &["ministack[full]==1.5.33", "microburst==0.10.0", "awscli==1.45.106", "cfn-lint==1.58.0"];
+const EMULATOR: &[&str] = &["ministack[full]==1.5.33", "microburst==0.10.0", "cfn-lint==1.58.0"];
+/// Apart from them: it asks for other versions of what they need.
+const COMMAND_LINE: &[&str] = &["awscli==1.46.3"];
 /// The programs that have to be there then.
 const PROGRAMS: &[&str] = &["ministack", "microburst", "aws", "cfn-lint"];
 
@@ -30,15 +31,23 @@ pub fn get(workspace: &Workspace) -> Result<PathBuf, Stop> {
         return Ok(programs);
     }
     eprintln!("getting the AWS emulator ready, once ...");
-    let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&folder), "python3 -m venv")?;
-    let mut pip = Command::new(programs.join("python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
-    run(&mut pip, "pip install")?;
+    install(&folder, EMULATOR)?;
+    let apart = workspace.target.join("tools").join("aws");
+    install(&apart, COMMAND_LINE)?;
+    let link = programs.join("aws");
+    std::os::unix::fs::symlink(apart.join("bin").join("aws"), &link).map_err(Stop::of(link.display()))?;
     if complete(&programs) {
         return Ok(programs);
     }
     Err(Stop::new(format!("pip installed no {} into {}", PROGRAMS.join(", "), programs.display())))
+}
+
+fn install(folder: &Path, packages: &[&str]) -> Result<(), Stop> {
+    let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(folder), "python3 -m venv")?;
+    let mut pip = Command::new(folder.join("bin").join("python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    run(&mut pip, "pip install")
 }
 
 fn complete(folder: &Path) -> bool {
