@@ -94,7 +94,7 @@ pub async fn install(
                 )
             })?;
             std::fs::create_dir_all(&place).map_err(disk)?;
-            let part = place.join(format!(".{}.part", file.name));
+            let part = place.join(format!(".{}.{}.part", file.name, std::process::id()));
             std::fs::write(&part, bytes).map_err(disk)?;
             std::fs::set_permissions(&part, std::fs::Permissions::from_mode(0o500)).map_err(disk)?;
             std::fs::rename(&part, &path).map_err(disk)?;

@@ -19,8 +19,11 @@ use runtime_cloud_functions::wiring::Account;
 
 /// What outlives a job: verified tools.
 const TOOLS: &str = "/tmp/runtime-cloud-tools";
-/// A job's own.
-const DATA: &str = "/tmp/runtime-cloud-job";
+/// A job's own, and this sandbox's: an emulator runs several on one disk, each with a log stream of its own.
+fn data() -> PathBuf {
+    let sandbox = std::env::var("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
+    Path::new("/tmp").join(format!("runtime-cloud-job-{}", domain::Digest::of(sandbox.as_bytes()).short()))
+}
 /// What is left for its end when Pulumi has to stop.
 const TO_STOP: chrono::TimeDelta = chrono::TimeDelta::seconds(45);
 const GRACE: Duration = Duration::from_secs(20);
@@ -63,7 +66,7 @@ async fn serve() -> Result<(), Error> {
 }
 
 fn wipe() -> Result<(), std::io::Error> {
-    match std::fs::remove_dir_all(DATA) {
+    match std::fs::remove_dir_all(data()) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -76,7 +79,7 @@ async fn job(
     ends_by: chrono::DateTime<chrono::Utc>,
 ) -> Result<bool, PortError> {
     let disk = |e| PortError::unavailable("this function's disk", e);
-    let data = PathBuf::from(DATA);
+    let data = data();
     std::fs::create_dir_all(&data).map_err(disk)?;
     std::os::unix::fs::symlink(&tools.plugins, data.join("plugins")).map_err(disk)?;
     let missing = |e: DoorError| PortError::broken(e.to_string(), "deploy the function again");

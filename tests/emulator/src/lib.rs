@@ -7,6 +7,7 @@
     reason = "a test without its emulator has failed"
 )]
 
+mod calls;
 mod emulator;
 mod proxy;
 
