@@ -3,14 +3,17 @@
 use std::io::Write;
 use std::time::Duration;
 
+use ports::Clock;
 use serde_json::json;
+
+use crate::door::SystemClock;
 
 /// The namespace of all of them.
 const NAMESPACE: &str = "RuntimeCloud";
 
 /// One message was handled: what became of it, and how long it took.
 pub fn handled(queue: &str, outcome: &str, took: Duration) {
-    let now = chrono::Utc::now().timestamp_millis();
+    let now = SystemClock.now().timestamp_millis();
     let line = json!({
         "_aws": {"Timestamp": now, "CloudWatchMetrics": [{
             "Namespace": NAMESPACE,

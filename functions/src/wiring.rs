@@ -19,7 +19,7 @@ use policies::CedarPolicies;
 use ports::{Artifacts, Receipts, Runner, Store};
 use pulumi::RemoteRunner;
 
-use crate::door::{DoorError, RandomIds, SystemClock, variable};
+use crate::door::{DoorError, RandomIds, SystemClock, optional, variable};
 use crate::stream;
 use crate::targets::Targets;
 use crate::tools::Manifest;
@@ -86,6 +86,7 @@ impl Account {
                 fifo: WORKERS.iter().filter(|row| has_queue(row)).map(|row| row.name.to_owned()).collect(),
                 standard,
             },
+            clock: Arc::new(SystemClock),
         })
     }
 
@@ -145,7 +146,7 @@ const LONGEST: TimeDelta = TimeDelta::minutes(13);
 
 /// The settings of a stack.
 pub fn settings() -> Result<Arc<Settings>, DoorError> {
-    let hours = std::env::var("RUNTIME_CLOUD_APPROVAL_HOURS").ok().and_then(|h| h.parse().ok());
+    let hours = optional("RUNTIME_CLOUD_APPROVAL_HOURS").and_then(|h| h.parse().ok());
     let usual = Settings::default();
     Ok(Arc::new(Settings {
         approval_expiry: hours.map_or(usual.approval_expiry, TimeDelta::hours),

@@ -12,7 +12,7 @@ use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use ports::PortError;
 use pulumi::{HostRunner, HostRunnerSettings, ToolBox, Work, work};
 use runtime_cloud_functions::door::{
-    DoorError, RandomIds, SystemClock, cannot_begin, deadline, logs, variable,
+    DoorError, RandomIds, SystemClock, cannot_begin, deadline, logs, optional, variable,
 };
 use runtime_cloud_functions::tools::{Installed, Manifest, install};
 use runtime_cloud_functions::wiring::Account;
@@ -21,7 +21,7 @@ use runtime_cloud_functions::wiring::Account;
 const TOOLS: &str = "/tmp/runtime-cloud-tools";
 /// A job's own, and this sandbox's: an emulator runs several on one disk, each with a log stream of its own.
 fn data() -> PathBuf {
-    let sandbox = std::env::var("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
+    let sandbox = optional("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
     Path::new("/tmp").join(format!("runtime-cloud-job-{}", domain::Digest::of(sandbox.as_bytes()).short()))
 }
 /// What is left for its end when Pulumi has to stop.

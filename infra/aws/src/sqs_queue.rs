@@ -2,6 +2,7 @@
 //! bus, which know no groups. Failures are counted in a table: SQS counts only how often a message was received.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,8 +11,8 @@ use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::{
     Message as SqsMessage, MessageAttributeValue, MessageSystemAttributeName, SendMessageBatchRequestEntry,
 };
-use ports::PortError;
 use ports::queue::{DeadLetter, Delivery, Message, Queue};
+use ports::{Clock, PortError};
 use uuid::Uuid;
 
 use crate::fault::{fault, plain};
@@ -63,6 +64,8 @@ pub struct SqsQueue {
     pub counts_table: String,
     /// Which there are.
     pub queues: SqsQueues,
+    /// When counts may go.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// How long a count is kept: messages live for 14 days at most.
@@ -160,7 +163,7 @@ impl SqsQueue {
     }
 
     async fn count_failure(&self, id: Uuid) -> Result<(), PortError> {
-        let kept = chrono::Utc::now().timestamp() + COUNTS_KEPT;
+        let kept = self.clock.now().timestamp() + COUNTS_KEPT;
         self.counts
             .update_item()
             .table_name(&self.counts_table)

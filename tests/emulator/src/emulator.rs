@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::{free_port, healthy, program};
+use crate::programs::{free_port, healthy, program};
 
 /// A running emulator; it ends with the test.
 pub struct Emulator {

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{free_port, healthy, program};
+use crate::programs::{free_port, healthy, program};
 
 /// A proxy before an emulator; it ends with the test.
 pub struct Proxy {

@@ -1,0 +1,31 @@
+//! Finding and awaiting the programs.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The folder of the emulator's programs.
+const FOLDER: &str = "RUNTIME_CLOUD_TEST_EMULATOR";
+
+pub(crate) fn program(name: &str) -> PathBuf {
+    match std::env::var_os(FOLDER) {
+        Some(folder) => PathBuf::from(folder).join(name),
+        None => name.into(),
+    }
+}
+
+/// A port that is free now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+pub(crate) fn healthy(url: &str, log: &std::path::Path) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while ureq::get(url).call().is_err() {
+        if Instant::now() > end {
+            let said = std::fs::read_to_string(log).unwrap_or_default();
+            panic!("{url} never answered; is {FOLDER} right? It said: {said}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
