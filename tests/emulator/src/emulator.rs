@@ -1,11 +1,11 @@
 //! The emulator: DynamoDB, SQS, EventBridge, S3, Lambda and the rest in one process.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::programs::{free_port, healthy, program};
+use crate::programs::{free_port, healthy, tied};
 
 /// A running emulator; it ends with the test.
 pub struct Emulator {
@@ -37,7 +37,7 @@ impl Emulator {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let keep = |name: &str| std::env::var_os(name).unwrap_or_default();
         let port_text = port.to_string();
-        let child = Command::new(program("ministack"))
+        let child = tied("ministack")
             .env_clear()
             // Functions inherit all of this.
             .envs([("PATH", keep("PATH")), ("HOME", keep("HOME")), ("TMPDIR", keep("TMPDIR"))])
@@ -54,11 +54,10 @@ impl Emulator {
                 ("NO_COLOR", "1"),
             ])
             .current_dir(folder.path())
-            .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|e| panic!("{} can't be started: {e}", program("ministack").display()));
+            .expect("a shell can be started");
         let emulator = Emulator { folder, child: Mutex::new(child), port, passed: Mutex::default() };
         healthy(&format!("{url}/_ministack/health"), &emulator.log_file());
         emulator
@@ -95,7 +94,7 @@ impl Emulator {
     /// Ends it.
     pub fn stop(&self) {
         let mut child = self.child.lock().unwrap();
-        drop(child.kill());
+        drop(child.stdin.take());
         drop(child.wait());
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The folder of the emulator's programs.
@@ -28,4 +29,15 @@ pub(crate) fn healthy(url: &str, log: &std::path::Path) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A command that ends with this process, however that ends: it listens whether somebody still holds its input.
+pub(crate) fn tied(name: &str) -> Command {
+    let program = program(name);
+    let found = program.components().count() == 1 || program.is_file();
+    assert!(found, "{} is not there; is {FOLDER} right?", program.display());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "\"$0\" \"$@\" </dev/null & p=$!; read -r _; kill $p; wait $p"]).arg(program);
+    command.stdin(Stdio::piped());
+    command
 }

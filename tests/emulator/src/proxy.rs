@@ -1,10 +1,10 @@
 //! The proxy: answers as AWS does when it fails, in AWS's own words.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use serde_json::Value;
 
-use crate::programs::{free_port, healthy, program};
+use crate::programs::{free_port, healthy, tied};
 
 /// A proxy before an emulator; it ends with the test.
 pub struct Proxy {
@@ -20,13 +20,12 @@ impl Proxy {
         let log_file = folder.path().join("log");
         let log = std::fs::File::create(&log_file).unwrap();
         let port = free_port();
-        let child = Command::new(program("microburst"))
+        let child = tied("microburst")
             .args(["--upstream", upstream, "--host", "127.0.0.1", "--port", &port.to_string()])
-            .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|e| panic!("{} can't be started: {e}", program("microburst").display()));
+            .expect("a shell can be started");
         let proxy = Proxy { _folder: folder, child, port };
         healthy(&format!("{}/_microburst/health", proxy.url()), &log_file);
         proxy
@@ -55,7 +54,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        drop(self.child.kill());
+        drop(self.child.stdin.take());
         drop(self.child.wait());
     }
 }

@@ -1,0 +1,155 @@
+//! template.yaml says what the catalogue says, and gives no function more than it needs.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test ends by panicking"
+)]
+
+use std::process::Command;
+
+use application::catalog::{
+    APPLY_APPROVAL, HANDLERS, PROVISION_BASELINE, PROVISION_PROMOTION, Trigger, WORKERS,
+};
+use events::{ApprovalDecided, EnvironmentCreated, InboundData, PromotionApproved};
+use serde_norway::Value;
+
+/// The template without what CloudFormation's short functions mean: `!Ref X` reads as X.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Tagged(tagged) => plain(tagged.value),
+        Value::Sequence(all) => Value::Sequence(all.into_iter().map(plain).collect()),
+        Value::Mapping(map) => Value::Mapping(map.into_iter().map(|(k, v)| (k, plain(v))).collect()),
+        other => other,
+    }
+}
+
+fn file() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../template.yaml").to_owned()
+}
+
+fn resources() -> Vec<(String, Value)> {
+    let text = std::fs::read_to_string(file()).unwrap();
+    let template = plain(serde_norway::from_str(&text).unwrap());
+    let resources = template.get("Resources").unwrap().as_mapping().unwrap().clone();
+    resources.into_iter().map(|(name, r)| (name.as_str().unwrap().to_owned(), r)).collect()
+}
+
+fn properties(name: &str) -> Value {
+    let found = resources().into_iter().find(|(n, _)| n == name);
+    let (_, resource) = found.unwrap_or_else(|| panic!("template.yaml has no {name}"));
+    resource.get("Properties").cloned().unwrap_or_default()
+}
+
+fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(value, |value, key| value.get(key).unwrap_or(&Value::Null))
+}
+
+#[test]
+fn workers_have_their_queue_their_group_and_their_concurrency() {
+    for row in WORKERS {
+        let function = properties(&format!("{}Function", row.name));
+        match row.trigger {
+            Trigger::Event(_) => {
+                let queue = properties(&format!("{}Queue", row.name));
+                assert_eq!(at(&queue, "FifoQueue"), &Value::Bool(true), "{}", row.name);
+                assert_eq!(at(&queue, "RedrivePolicy.maxReceiveCount"), &Value::from(row.deliveries));
+                assert_eq!(at(&properties(&format!("{}Dead", row.name)), "FifoQueue"), &Value::Bool(true));
+                let mapping = at(&function, &format!("Events.{}.Properties", row.name));
+                // One message: those behind a poisoned one don't share its attempts (Rule 10).
+                assert_eq!(at(mapping, "BatchSize"), &Value::from(1), "{}", row.name);
+                let at_once = at(mapping, "ScalingConfig.MaximumConcurrency");
+                assert_eq!(at_once, &Value::from(row.concurrency), "{}", row.name);
+            }
+            Trigger::Schedule(_) => {
+                assert_eq!(at(&function, "Events.Tick.Properties.Schedule"), &Value::from("rate(1 minute)"));
+                assert_eq!(at(&function, "ReservedConcurrentExecutions"), &Value::from(row.concurrency));
+            }
+        }
+    }
+}
+
+#[test]
+fn handlers_have_their_rule_and_their_queue() {
+    let topics = [
+        (PROVISION_PROMOTION.name, PromotionApproved::TOPIC),
+        (PROVISION_BASELINE.name, EnvironmentCreated::TOPIC),
+        (APPLY_APPROVAL.name, ApprovalDecided::TOPIC),
+    ];
+    assert_eq!(HANDLERS.len(), topics.len());
+    let function = properties("InboundEventsFunction");
+    for (name, topic) in topics {
+        let rule = properties(&format!("{name}Rule"));
+        assert_eq!(at(&rule, "EventPattern.detail-type"), &Value::Sequence(vec![topic.into()]), "{name}");
+        let mapping = at(&function, &format!("Events.{name}.Properties"));
+        let reported = Value::Sequence(vec!["ReportBatchItemFailures".into()]);
+        assert_eq!(at(mapping, "FunctionResponseTypes"), &reported, "{name}");
+        properties(&format!("{name}Dead"));
+    }
+}
+
+#[test]
+fn rows_and_receipts_are_kept_safe() {
+    let mut streams = vec![];
+    for (name, resource) in resources() {
+        let properties = resource.get("Properties").cloned().unwrap_or_default();
+        match resource.get("Type").and_then(Value::as_str) {
+            Some("AWS::DynamoDB::Table") => {
+                let kept = at(&properties, "PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled");
+                assert_eq!(kept, &Value::Bool(true), "{name}");
+                assert!(!at(&properties, "DeletionProtectionEnabled").is_null(), "{name}");
+                assert!(!at(&properties, "SSESpecification.KMSMasterKeyId").is_null(), "{name}");
+                if !at(&properties, "StreamSpecification").is_null() {
+                    streams.push(name.trim_end_matches("Table").to_owned());
+                }
+            }
+            Some("AWS::S3::Bucket") => {
+                assert!(!at(&properties, "BucketEncryption").is_null(), "{name}");
+                let policy = at(&self::properties(&format!("{name}Policy")), "PolicyDocument").clone();
+                assert!(serde_norway::to_string(&policy).unwrap().contains("aws:SecureTransport"), "{name}");
+            }
+            Some(_) | None => {}
+        }
+    }
+    assert_eq!(at(&properties("ReceiptsBucket"), "ObjectLockEnabled"), &Value::Bool(true));
+    for table in ["ClaimsTable", "MessagesTable"] {
+        assert_eq!(at(&properties(table), "TimeToLiveSpecification.AttributeName"), &Value::from("ttl"));
+    }
+    // Each table whose items carry letters is read by the outbox.
+    let relay = properties("OutboxRelayFunction");
+    for table in &streams {
+        assert!(!at(&relay, &format!("Events.{table}")).is_null(), "{table}");
+    }
+    assert_eq!(streams.len(), 4);
+}
+
+#[test]
+fn no_function_may_do_something_to_everything() {
+    for (name, resource) in resources() {
+        if resource.get("Type").and_then(Value::as_str) != Some("AWS::Serverless::Function") {
+            continue;
+        }
+        for policy in at(&resource, "Properties.Policies").as_sequence().unwrap() {
+            for statement in at(policy, "Statement").as_sequence().unwrap() {
+                let text = serde_norway::to_string(statement).unwrap();
+                assert_ne!(at(statement, "Resource"), &Value::from("*"), "{name}: {text}");
+                assert!(!at(statement, "Resource").is_null(), "{name}: {text}");
+                let actions = at(statement, "Action").as_sequence().expect("a list of actions");
+                let wide = |a: &&Value| a.as_str().is_none_or(|a| a.contains('*'));
+                assert_eq!(actions.iter().find(wide), None, "{name}: {text}");
+            }
+        }
+    }
+    // The runner holds nothing but its tools: what a job may do comes with the job.
+    let runner = serde_norway::to_string(at(&properties("RunnerFunction"), "Policies")).unwrap();
+    for service in ["dynamodb", "sqs", "events", "secretsmanager", "sts"] {
+        assert!(!runner.contains(&format!("{service}:")), "{service}: {runner}");
+    }
+}
+
+#[test]
+fn cfn_lint_finds_nothing() {
+    let folder = std::env::var("RUNTIME_CLOUD_TEST_EMULATOR").expect("`cargo xtask test` names the folder");
+    let linted = Command::new(std::path::Path::new(&folder).join("cfn-lint")).arg(file()).output().unwrap();
+    assert!(linted.status.success(), "{}", String::from_utf8_lossy(&linted.stdout));
+}
