@@ -1,7 +1,6 @@
 //! Which adapter stands behind which port, and the variables that name things. Each function takes what its role
 //! allows.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use application::catalog::{HANDLERS, Row, Trigger, WORKERS};
@@ -127,7 +126,7 @@ impl Account {
             place: Arc::new(place),
             clock: Arc::new(SystemClock),
             tools: manifest.digests(),
-            scratch: PathBuf::from("/tmp/runtime-cloud-scratch"),
+            scratch: std::env::temp_dir().join("runtime-cloud-scratch"),
             version: format!("runtime-cloud {} on Lambda", env!("CARGO_PKG_VERSION")),
         })
     }

@@ -18,11 +18,13 @@ use runtime_cloud_functions::tools::{Installed, Manifest, install};
 use runtime_cloud_functions::wiring::Account;
 
 /// What outlives a job: verified tools.
-const TOOLS: &str = "/tmp/runtime-cloud-tools";
+fn tools_folder() -> PathBuf {
+    std::env::temp_dir().join("runtime-cloud-tools")
+}
 /// A job's own, and this sandbox's: an emulator runs several on one disk, each with a log stream of its own.
 fn data() -> PathBuf {
     let sandbox = optional("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
-    Path::new("/tmp").join(format!("runtime-cloud-job-{}", domain::Digest::of(sandbox.as_bytes()).short()))
+    std::env::temp_dir().join(format!("runtime-cloud-job-{}", domain::Digest::of(sandbox.as_bytes()).short()))
 }
 /// What is left for its end when Pulumi has to stop.
 const TO_STOP: chrono::TimeDelta = chrono::TimeDelta::seconds(45);
@@ -44,13 +46,13 @@ async fn serve() -> Result<(), Error> {
     let begin = async {
         let artifacts = account.tools()?;
         let manifest = Manifest::read(&artifacts, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
-        install(&artifacts, &manifest, Path::new(TOOLS)).await?;
+        install(&artifacts, &manifest, &tools_folder()).await?;
         Ok((artifacts, manifest))
     };
     let (artifacts, manifest) = begin.await.map_err(|e: DoorError| cannot_begin(&e))?;
     let handle = async |event: LambdaEvent<JobInvocation>| {
         // Verified before each use: the job before this one may have written to the same disk.
-        let tools = install(&artifacts, &manifest, Path::new(TOOLS)).await.map_err(|e| e.chain())?;
+        let tools = install(&artifacts, &manifest, &tools_folder()).await.map_err(|e| e.chain())?;
         wipe()?;
         let done = job(&account, tools, &event.payload, deadline(&event.context)).await;
         wipe()?;

@@ -50,12 +50,12 @@ const BROKEN: Named = (
 );
 const RESET: Named = (
     "connections-reset-before",
-    Dress::Proxied(|| json!([{"service": "*", "sequence": {"fail": 1, "pass": 6}, "reset": true}])),
+    Dress::Proxied(|| json!([{"service": "*", "sequence": {"fail": 1, "pass": 12}, "reset": true}])),
 );
 const ANSWER_CUT: Named = (
     "answers-lost-after",
     Dress::Proxied(
-        || json!([{"service": "*", "sequence": {"fail": 1, "pass": 6}, "response": {"abort_frac": 0.3}}]),
+        || json!([{"service": "*", "sequence": {"fail": 1, "pass": 12}, "response": {"abort_frac": 0.3}}]),
     ),
 );
 const SLOW: Named =

@@ -29,9 +29,10 @@ pub fn run(filters: &[String]) -> Result<u8, Stop> {
     // All at once and as the tests want it: another selection of packages would build them again.
     let product = pulumi::build(&workspace, &["--workspace", "--all-targets"])?;
     let mut variables = pulumi::get(&product)?.variables()?;
-    variables.push((BINARY_VARIABLE, product.into()));
+    variables.push((BINARY_VARIABLE, product.clone().into()));
     variables.push((emulator::VARIABLE, emulator::get(&workspace)?.into()));
-    let this = std::env::current_exe().map_err(Stop::of("this program"))?;
+    // As that build left it: the file from which this program runs may have been replaced by it.
+    let this = product.with_file_name(env!("CARGO_PKG_NAME"));
     variables.push((XTASK_VARIABLE, this.into()));
 
     let temporary =

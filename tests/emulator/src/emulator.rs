@@ -40,7 +40,8 @@ impl Emulator {
         let child = tied("ministack")
             .env_clear()
             // Functions inherit all of this.
-            .envs([("PATH", keep("PATH")), ("HOME", keep("HOME")), ("TMPDIR", keep("TMPDIR"))])
+            .envs([("PATH", keep("PATH")), ("HOME", keep("HOME"))])
+            .env("TMPDIR", folder.path())
             .env("PYTHONPATH", folder.path())
             .env("EMULATOR_CLOCK", folder.path().join("clock"))
             .envs([

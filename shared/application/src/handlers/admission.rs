@@ -6,7 +6,7 @@ use domain::aggregate::Scoped;
 use domain::deployment_specification::check;
 use domain::environment::EnvironmentCommand;
 use domain::provisioning_run::run_id;
-use domain::{Environment, ProvisioningRun};
+use domain::{Environment, ProvisioningRun, decided_at};
 use events::{EnvironmentCreated, Inbound, PromotionApproved, PromotionId, ProvisioningRunId};
 use ports::Store;
 
@@ -15,11 +15,10 @@ use crate::work::Fault;
 /// Refuses an event that could only become a dead letter.
 pub async fn admit(store: &Store, event: &Inbound, now: DateTime<Utc>) -> Result<(), Fault> {
     match event {
-        Inbound::PromotionApproved(event) => promotion(store, event).await,
+        Inbound::PromotionApproved(event) => promotion(store, event, now).await,
         Inbound::EnvironmentCreated(event) => environment(store, event, now).await,
-        Inbound::ApprovalDecided(_) | Inbound::AttemptOutcomeRecorded(_) | Inbound::SandboxReleased(_) => {
-            Ok(())
-        }
+        Inbound::ApprovalDecided(event) => decided_at::check(event.decided_at, now).map_err(Fault::refused),
+        Inbound::AttemptOutcomeRecorded(_) | Inbound::SandboxReleased(_) => Ok(()),
     }
 }
 
@@ -39,7 +38,8 @@ impl domain::Refusal for OtherPromotion {
     }
 }
 
-async fn promotion(store: &Store, event: &PromotionApproved) -> Result<(), Fault> {
+async fn promotion(store: &Store, event: &PromotionApproved, now: DateTime<Utc>) -> Result<(), Fault> {
+    decided_at::check(event.approval.decided_at, now).map_err(Fault::refused)?;
     if let Some(environment) = store.load::<Environment>(&event.environment_id).await? {
         environment.owned_by(&event.tenant_id).map_err(Fault::refused)?;
     }
