@@ -15,6 +15,8 @@ cargo xtask COMMAND
   deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
                        credentials: --stack NAME, --class development|production, --target TRIPLE;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
+  publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
+                       them: --stack NAME, --endpoint URL
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
 RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
@@ -28,6 +30,7 @@ enum Asked {
     Lint { advisories: bool },
     Tools,
     Deploy(Wanted),
+    PublishTools(Wanted),
 }
 
 /// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
@@ -48,6 +51,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Lint { advisories } => lint::run(advisories),
         Asked::Tools => pulumi::show(),
         Asked::Deploy(wanted) => deploy::run(&wanted),
+        Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -66,6 +70,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
     }
     if command == "deploy" {
         return Wanted::parse(&rest).map(Asked::Deploy);
+    }
+    if command == "publish-tools" {
+        return Wanted::parse(&rest).map(Asked::PublishTools);
     }
     let unknown = rest.iter().find(|argument| argument.starts_with('-') && *argument != "--advisories");
     match (command.as_str(), unknown) {
@@ -102,6 +109,9 @@ mod tests {
         assert_eq!(asked("lint"), Ok(Asked::Lint { advisories: false }));
         assert_eq!(asked("lint --advisories"), Ok(Asked::Lint { advisories: true }));
         assert_eq!(asked("tools"), Ok(Asked::Tools));
+        let wanted = Wanted { stack: "rc".into(), class: "production".into(), ..Wanted::default() };
+        assert_eq!(asked("deploy --stack rc --class production"), Ok(Asked::Deploy(wanted)));
+        assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 
     #[test]
@@ -110,6 +120,8 @@ mod tests {
         assert_eq!(asked("test --nocapture"), Err("test knows no --nocapture".into()));
         assert_eq!(asked("test --advisories"), Err("test does not take --advisories".into()));
         assert_eq!(asked("lint domain"), Err("lint does not take domain".into()));
+        assert_eq!(asked("deploy --stack"), Err("deploy --stack needs a value".into()));
+        assert!(asked("deploy --development").is_err_and(|e| e.contains("--endpoint")));
         assert_eq!(asked("tools now"), Err("tools does not take now".into()));
     }
 }

@@ -121,13 +121,7 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
     let tools = emulator::get(&workspace)?;
     let aws = Aws { program: tools.join("aws"), endpoint: wanted.endpoint.clone() };
     let staged = stage(&workspace, wanted)?;
-    let bucket = format!("{}-tools-{}", wanted.stack, aws.account()?);
-    if aws.call(&["s3api", "head-bucket", "--bucket", &bucket]).is_err() {
-        aws.call(&["s3", "mb", &format!("s3://{bucket}")])?;
-    }
-    let product = pulumi::build(&workspace, ALL)?;
-    let local = wanted.development.then_some(product.as_path());
-    let manifest = publish_tools::publish(&aws, &bucket, &pulumi::get(&product)?.program, local)?;
+    let (bucket, manifest) = publish(&workspace, &aws, wanted)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let packaged = staged.join("packaged.yaml");
     aws.call(&[
@@ -188,6 +182,28 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
         println!("{}: {}", field("OutputKey"), field("OutputValue"));
     }
     Ok(0)
+}
+
+/// `cargo xtask publish-tools`: what deploy does of it, for who deploys by other means.
+pub fn publish_alone(wanted: &Wanted) -> Result<u8, Stop> {
+    let workspace = Workspace::find()?;
+    let aws = Aws { program: emulator::get(&workspace)?.join("aws"), endpoint: wanted.endpoint.clone() };
+    let (bucket, manifest) = publish(&workspace, &aws, wanted)?;
+    println!("ToolsBucket={bucket} ToolsManifest={manifest}");
+    Ok(0)
+}
+
+/// Puts the tools into the stack's bucket for them, which is made where it is missing.
+fn publish(workspace: &Workspace, aws: &Aws, wanted: &Wanted) -> Result<(String, String), Stop> {
+    let bucket = format!("{}-tools-{}", wanted.stack, aws.account()?);
+    if aws.call(&["s3api", "head-bucket", "--bucket", &bucket]).is_err() {
+        aws.call(&["s3", "mb", &format!("s3://{bucket}")])?;
+    }
+    let host: &[&str] = &["-p", "runtime-cloud-host"];
+    let product = pulumi::build(workspace, if wanted.development { ALL } else { host })?;
+    let local = wanted.development.then_some(product.as_path());
+    let manifest = publish_tools::publish(aws, &bucket, &pulumi::get(&product)?.program, local)?;
+    Ok((bucket, manifest))
 }
 
 /// Builds the functions and puts each into a folder of its own, as template.yaml names them.
