@@ -9,10 +9,13 @@ use application::{Consumer, Fault};
 use aws::{SqsQueue, SqsRecord, event_of};
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use chrono::{DateTime, Utc};
+use lambda_runtime::{LambdaEvent, service_fn};
 use ports::queue::{Delivery, Queue};
 use ports::{Clock, Cx, PortError};
 
+use crate::door::{DoorError, SystemClock, cannot_begin, deadline};
 use crate::metrics;
+use crate::wiring::Account;
 
 /// The consumers of a function's queues.
 pub struct Queues {
@@ -132,6 +135,22 @@ impl Queues {
             Settled::Lost => Came::Done,
         })
     }
+}
+
+/// A worker's whole door: its one queue, until the function ends.
+pub async fn serve(
+    account: &Account,
+    consumer: Result<Arc<dyn Consumer>, DoorError>,
+) -> Result<(), lambda_runtime::Error> {
+    let begin = || {
+        let consumers = vec![consumer?];
+        Ok(Queues { queue: account.queue()?, consumers, clock: Arc::new(SystemClock) })
+    };
+    let queues = begin().map_err(|e: DoorError| cannot_begin(&e))?;
+    let handle = async |event: LambdaEvent<SqsEvent>| {
+        Ok::<_, lambda_runtime::Error>(queues.handle(event.payload, deadline(&event.context)).await)
+    };
+    lambda_runtime::run(service_fn(handle)).await
 }
 
 /// A message as the queues know it.

@@ -48,7 +48,7 @@ pub(crate) fn no_plan(reason: FailureReason, message: String) -> PlanOutcome {
 }
 
 /// An apply that changed nothing.
-pub(crate) fn no_apply(failure: Failure) -> ApplyOutcome {
+fn no_apply(failure: Failure) -> ApplyOutcome {
     ApplyOutcome {
         log: format!("{}\n", failure.message).into_bytes(),
         failure: Some(failure),
@@ -60,6 +60,12 @@ pub(crate) fn no_apply(failure: Failure) -> ApplyOutcome {
         pending_operations: false,
         duration_ms: 0,
     }
+}
+
+/// An apply that could not be started.
+pub(crate) fn not_started(why: &str) -> ApplyOutcome {
+    let message = format!("{why}; nothing was touched: plan again");
+    no_apply(Failure { reason: FailureReason::ApplyFailed, message })
 }
 
 /// The output of a step, by its place in the session; empty where there is none.

@@ -241,10 +241,6 @@ fn disk(error: std::io::Error) -> PortError {
     PortError::unavailable("this function's disk", error)
 }
 
-fn not_touched(why: &str) -> String {
-    format!("{why}; nothing was touched: plan again")
-}
-
 #[async_trait]
 impl Runner for RemoteRunner {
     async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError> {
@@ -313,9 +309,7 @@ impl Runner for RemoteRunner {
             Found::Left(left) => left,
         };
         if let Some(failure) = left.not_started {
-            let message = not_touched(&failure.message);
-            let failure = Failure { reason: FailureReason::ApplyFailed, message };
-            return Ok(Progress::Finished(collect::no_apply(failure)));
+            return Ok(Progress::Finished(collect::not_started(&failure.message)));
         }
         let end = match (left.exit.clone(), &left.died) {
             (Some(exit), _) => collect::End::Exited(exit),

@@ -359,16 +359,10 @@ impl Runner for HostRunner {
             match self.start(&job.job, Phase::Apply, 1, Some(job)).await {
                 Ok(()) => {}
                 Err(NotStarted::Later(e)) => {
-                    let failure =
-                        Failure { reason: FailureReason::ApplyFailed, message: not_touched(&e.chain()) };
-                    return Ok(Progress::Finished(collect::no_apply(failure)));
+                    return Ok(Progress::Finished(collect::not_started(&e.chain())));
                 }
                 Err(NotStarted::Never(failure)) => {
-                    let failure = Failure {
-                        reason: FailureReason::ApplyFailed,
-                        message: not_touched(&failure.message),
-                    };
-                    return Ok(Progress::Finished(collect::no_apply(failure)));
+                    return Ok(Progress::Finished(collect::not_started(&failure.message)));
                 }
             }
         }
@@ -477,10 +471,6 @@ impl Runner for HostRunner {
     fn version(&self) -> String {
         format!("runtime-cloud {} with Pulumi {}", env!("CARGO_PKG_VERSION"), tools::PULUMI_VERSION)
     }
-}
-
-fn not_touched(why: &str) -> String {
-    format!("{why}; nothing was touched: plan again")
 }
 
 /// Runs file work where it may block.
