@@ -17,6 +17,14 @@ pub enum DoorError {
         /// Its name.
         name: &'static str,
     },
+    /// A variable's value.
+    #[error("variable {name} is not {allowed}: see template.yaml")]
+    Value {
+        /// Its name.
+        name: &'static str,
+        /// What it may be.
+        allowed: &'static str,
+    },
     /// A port.
     #[error("{}", .0.chain())]
     Port(#[from] PortError),

@@ -2,6 +2,7 @@
 //! door in `src/bin/`.
 
 pub mod door;
+pub mod job;
 pub mod metrics;
 pub mod queue;
 pub mod runner_finished;

@@ -1,7 +1,7 @@
 //! Pulumi, its language hosts and its plugins, from the artifacts bucket by digest to the function's own disk, and
 //! verified before each use. They are the one thing that outlives a job there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -64,6 +64,29 @@ fn disk(error: std::io::Error) -> PortError {
     PortError::unavailable("this function's disk", error)
 }
 
+/// A plain file with the right content that can be run; a link to one would be somebody else's to change.
+fn is_right(path: &Path, digest: &Digest) -> bool {
+    let plain =
+        std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o777 == 0o500);
+    plain && std::fs::read(path).is_ok_and(|bytes| Digest::of(&bytes) == *digest)
+}
+
+/// Takes away whatever else lies there: what an earlier job has left could be found as a plugin by the next one.
+fn clear_strays(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), std::io::Error> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let about = std::fs::symlink_metadata(&path)?;
+        if about.is_dir() && wanted.iter().any(|w| w.starts_with(&path)) {
+            clear_strays(&path, wanted)?;
+        } else if about.is_dir() {
+            std::fs::remove_dir_all(&path)?;
+        } else if !wanted.contains(&path) || !about.is_file() {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Brings all of them to a folder; what is there and right stays.
 pub async fn install(
     artifacts: &dyn Artifacts,
@@ -72,6 +95,7 @@ pub async fn install(
 ) -> Result<Installed, PortError> {
     let (bin, plugins) = (folder.join("bin"), folder.join("plugins"));
     let mut local = None;
+    let mut wanted = BTreeSet::new();
     for file in &manifest.files {
         let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\0']) && !part.starts_with('.');
         if !plain(&file.name) || !file.plugin.as_deref().is_none_or(plain) {
@@ -85,8 +109,8 @@ pub async fn install(
             Some(plugin) => plugins.join(plugin),
         };
         let path = place.join(&file.name);
-        let there = std::fs::read(&path).ok().filter(|bytes| Digest::of(bytes) == file.digest);
-        if there.is_none() {
+        wanted.insert(path.clone());
+        if !is_right(&path, &file.digest) {
             let bytes = artifacts.get(&file.digest).await?.ok_or_else(|| {
                 PortError::broken(
                     format!("tool {} ({}) is not in the bucket", file.name, file.digest),
@@ -103,6 +127,7 @@ pub async fn install(
             local = Some(path);
         }
     }
+    clear_strays(folder, &wanted).map_err(disk)?;
     let tools = Tools {
         pulumi: bin.join("pulumi"),
         path_dirs: vec![bin],

@@ -10,13 +10,13 @@ use application::work::consumer;
 use application::workers::{Applier, Planner, RunWatch};
 use application::{Consumer, handlers};
 use aws::{
-    DynamoRows, EventBridgeBus, LambdaPlace, ParameterStore, S3Artifacts, S3Receipts, SdkConfig, SecretNames,
-    SecretsManagerBroker, SqsQueue, SqsQueues, Tables,
+    DynamoRows, EventBridgeBus, JobRole, LambdaPlace, ParameterStore, S3Artifacts, S3Receipts, SdkConfig,
+    SecretNames, SecretsManagerBroker, SqsQueue, SqsQueues, Tables, TaskPlace,
 };
 use chrono::TimeDelta;
 use policies::CedarPolicies;
-use ports::{Artifacts, Receipts, Runner, Store};
-use pulumi::RemoteRunner;
+use ports::{Artifacts, Receipts, Runner, RunnerPlace, Store};
+use pulumi::{Choice, Places, RemoteRunner, SHORT_TYPES};
 
 use crate::door::{DoorError, RandomIds, SystemClock, optional, variable};
 use crate::stream;
@@ -107,23 +107,46 @@ impl Account {
         Ok(SecretsManagerBroker { client, names, ids: Arc::new(RandomIds) })
     }
 
-    /// Runs that happen in the runner function.
-    pub async fn runner(&self) -> Result<RemoteRunner, DoorError> {
-        let manifest = Manifest::read(&self.tools()?, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
-        let place = LambdaPlace {
-            lambda: aws::lambda(&self.config),
+    /// Where jobs run: a function, and tasks where the stack has any.
+    fn places(&self) -> Result<Places, DoorError> {
+        let role = JobRole {
             sts: aws::sts(&self.config),
-            function: variable("RUNTIME_CLOUD_RUNNER")?,
-            job_role: variable("RUNTIME_CLOUD_JOB_ROLE")?,
-            jobs_bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET")?,
+            role: variable("RUNTIME_CLOUD_JOB_ROLE")?,
+            bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET")?,
             secrets: SecretNames(variable("RUNTIME_CLOUD_SECRETS")?),
             secrets_arn: variable("RUNTIME_CLOUD_SECRETS_ARN")?,
             clock: Arc::new(SystemClock),
         };
+        let function = LambdaPlace {
+            lambda: aws::lambda(&self.config),
+            function: variable("RUNTIME_CLOUD_RUNNER")?,
+            by_tenant: optional("RUNTIME_CLOUD_RUNNER_BY_TENANT").as_deref() == Some("yes"),
+            role: role.clone(),
+        };
+        let task = match optional("RUNTIME_CLOUD_TASK") {
+            None => None,
+            Some(definition) => Some(Arc::new(TaskPlace {
+                ecs: aws::ecs(&self.config),
+                kms: aws::kms(&self.config),
+                key: variable("RUNTIME_CLOUD_KEY")?,
+                cluster: variable("RUNTIME_CLOUD_CLUSTER")?,
+                definition,
+                subnets: listed("RUNTIME_CLOUD_TASK_SUBNETS"),
+                security_groups: listed("RUNTIME_CLOUD_TASK_SECURITY_GROUPS"),
+                public_address: optional("RUNTIME_CLOUD_TASK_PUBLIC_ADDRESS").as_deref() == Some("yes"),
+                role,
+            }) as Arc<dyn RunnerPlace>),
+        };
+        Ok(Places { function: Arc::new(function), task, choice: choice()? })
+    }
+
+    /// Runs that happen elsewhere.
+    pub async fn runner(&self) -> Result<RemoteRunner, DoorError> {
+        let manifest = Manifest::read(&self.tools()?, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
         let jobs: Arc<dyn Receipts> = Arc::new(self.jobs()?);
         Ok(RemoteRunner {
             files: jobs,
-            place: Arc::new(place),
+            places: self.places()?,
             clock: Arc::new(SystemClock),
             tools: manifest.digests(),
             scratch: std::env::temp_dir().join("runtime-cloud-scratch"),
@@ -140,19 +163,31 @@ fn has_queue(row: &Row) -> bool {
 /// The queue of what the jobs' bucket tells.
 pub const RUNNER_FINISHED: &str = "RunnerFinished";
 
-/// A function's own end: a run that may take longer is planned and applied elsewhere.
-const LONGEST: TimeDelta = TimeDelta::minutes(13);
+/// The parts of a variable that holds a list.
+fn listed(name: &str) -> Vec<String> {
+    let parts = optional(name).unwrap_or_default();
+    parts.split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect()
+}
+
+/// How an apply's place is chosen.
+fn choice() -> Result<Choice, DoorError> {
+    const NAME: &str = "RUNTIME_CLOUD_PLACE";
+    match optional(NAME).as_deref() {
+        None | Some("auto") => {
+            let known = SHORT_TYPES.iter().map(|t| (*t).to_owned());
+            Ok(Choice::Auto(known.chain(listed("RUNTIME_CLOUD_SHORT_TYPES")).collect()))
+        }
+        Some("function") => Ok(Choice::Function),
+        Some("task") => Ok(Choice::Task),
+        Some(_) => Err(DoorError::Value { name: NAME, allowed: "auto, function or task" }),
+    }
+}
 
 /// The settings of a stack.
 pub fn settings() -> Result<Arc<Settings>, DoorError> {
     let hours = optional("RUNTIME_CLOUD_APPROVAL_HOURS").and_then(|h| h.parse().ok());
     let usual = Settings::default();
-    Ok(Arc::new(Settings {
-        approval_expiry: hours.map_or(usual.approval_expiry, TimeDelta::hours),
-        plan_limit: usual.plan_limit,
-        apply_limit: LONGEST,
-        ..usual
-    }))
+    Ok(Arc::new(Settings { approval_expiry: hours.map_or(usual.approval_expiry, TimeDelta::hours), ..usual }))
 }
 
 /// Plans.

@@ -1,125 +1,79 @@
-//! The runner: one job at a time, with credentials of that job alone, on a disk that is wiped before and after. It is
+//! The runner: one job at a time, as a function that is invoked with it, or as a task that is started for it. It is
 //! also the supervisor of its own sessions, under another argument.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
-use aws::{JobInvocation, S3Receipts, SecretNames, SecretsManagerBroker};
-use git::{GitPrograms, GitSource, Limits};
+use aws::{JobInvocation, TaskJob};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
-use ports::PortError;
-use pulumi::{HostRunner, HostRunnerSettings, ToolBox, Work, work};
-use runtime_cloud_functions::door::{
-    DoorError, RandomIds, SystemClock, cannot_begin, deadline, logs, optional, variable,
-};
-use runtime_cloud_functions::tools::{Installed, Manifest, install};
+use runtime_cloud_functions::door::{cannot_begin, deadline, logs, optional};
+use runtime_cloud_functions::job::{Given, JobRunner};
 use runtime_cloud_functions::wiring::Account;
+use serde::Deserialize;
 
-/// What outlives a job: verified tools.
-fn tools_folder() -> PathBuf {
-    std::env::temp_dir().join("runtime-cloud-tools")
-}
-/// A job's own, and this sandbox's: an emulator runs several on one disk, each with a log stream of its own.
-fn data() -> PathBuf {
-    let sandbox = optional("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
-    std::env::temp_dir().join(format!("runtime-cloud-job-{}", domain::Digest::of(sandbox.as_bytes()).short()))
-}
-/// What is left for its end when Pulumi has to stop.
-const TO_STOP: chrono::TimeDelta = chrono::TimeDelta::seconds(45);
-const GRACE: Duration = Duration::from_secs(20);
-const OUTPUT_LIMIT: u64 = 50 * 1024 * 1024;
+/// The argument of a task's container.
+const TASK: &str = "task";
 
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|a| a == process::SUPERVISE_ARGUMENT) {
+    let argument = arguments.next();
+    if argument.as_ref().is_some_and(|a| a == process::SUPERVISE_ARGUMENT) {
         let Some(folder) = arguments.next() else { return Err("a supervisor needs a folder".into()) };
         process::supervisor_main(Path::new(&folder));
     }
     logs();
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(serve())
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime
+        .block_on(async { if argument.is_some_and(|a| a == TASK) { task().await } else { function().await } })
 }
 
-async fn serve() -> Result<(), Error> {
-    let account = Account::connect().await;
-    let begin = async {
-        let artifacts = account.tools()?;
-        let manifest = Manifest::read(&artifacts, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
-        install(&artifacts, &manifest, &tools_folder()).await?;
-        Ok((artifacts, manifest))
-    };
-    let (artifacts, manifest) = begin.await.map_err(|e: DoorError| cannot_begin(&e))?;
+async fn function() -> Result<(), Error> {
+    let runner = JobRunner::begin(Account::connect().await).await.map_err(|e| cannot_begin(&e))?;
     let handle = async |event: LambdaEvent<JobInvocation>| {
-        // Verified before each use: the job before this one may have written to the same disk.
-        let tools = install(&artifacts, &manifest, &tools_folder()).await.map_err(|e| e.chain())?;
-        wipe()?;
-        let done = job(&account, tools, &event.payload, deadline(&event.context)).await;
-        wipe()?;
-        let job = event.payload.name.folder();
-        match done {
-            Ok(true) => tracing::info!(job, "done"),
-            Ok(false) => tracing::info!(job, "somebody else has it"),
-            Err(e) => return Err(Error::from(format!("job {job}: {}", e.chain()))),
-        }
-        Ok::<_, Error>(())
+        let stream = optional("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
+        let given = Given {
+            name: &event.payload.name,
+            keys: &event.payload.keys,
+            worker: format!("function {stream}, request {}", event.context.request_id),
+            place_ends: deadline(&event.context),
+        };
+        one(&runner, given).await
     };
     run(service_fn(handle)).await
 }
 
-fn wipe() -> Result<(), std::io::Error> {
-    match std::fs::remove_dir_all(data()) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-        Ok(()) | Err(_) => Ok(()),
-    }
+/// What ECS tells a task of itself.
+#[derive(Deserialize)]
+struct TaskMetadata {
+    #[serde(rename = "TaskARN")]
+    arn: String,
 }
 
-async fn job(
-    account: &Account,
-    tools: Installed,
-    invocation: &JobInvocation,
-    ends_by: chrono::DateTime<chrono::Utc>,
-) -> Result<bool, PortError> {
-    let disk = |e| PortError::unavailable("this function's disk", e);
-    let data = data();
-    std::fs::create_dir_all(&data).map_err(disk)?;
-    std::os::unix::fs::symlink(&tools.plugins, data.join("plugins")).map_err(disk)?;
-    let missing = |e: DoorError| PortError::broken(e.to_string(), "deploy the function again");
-    let config = aws::connect_as(&account.config, &invocation.credentials);
-    let secrets = Arc::new(SecretsManagerBroker {
-        client: aws::secrets_manager(&config),
-        names: SecretNames(variable("RUNTIME_CLOUD_SECRETS").map_err(missing)?),
-        ids: Arc::new(RandomIds),
+/// Where a task asks for that.
+const METADATA: &str = "ECS_CONTAINER_METADATA_URI_V4";
+
+async fn task() -> Result<(), Error> {
+    let runner = JobRunner::begin(Account::connect().await).await.map_err(|e| cannot_begin(&e))?;
+    let about = tokio::task::spawn_blocking(|| {
+        let address = optional(METADATA).ok_or(format!("{METADATA} is missing: this is no task of ECS"))?;
+        let limit = Some(Duration::from_secs(5));
+        let agent = ureq::Agent::config_builder().timeout_global(limit).build().new_agent();
+        let mut answer = agent.get(format!("{address}/task")).call()?;
+        Ok::<_, Error>(answer.body_mut().read_json::<TaskMetadata>()?)
     });
-    let files = S3Receipts {
-        client: aws::s3(&config),
-        bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET").map_err(missing)?,
-    };
-    let host = HostRunner {
-        settings: HostRunnerSettings {
-            data: data.clone(),
-            program: std::env::current_exe().map_err(disk)?,
-            local_provider: tools.local,
-            local_version: env!("CARGO_PKG_VERSION").to_owned(),
-            path: "/usr/bin:/bin".to_owned(),
-            environment: BTreeMap::new(),
-            grace: GRACE,
-            output_limit: OUTPUT_LIMIT,
-        },
-        tools: ToolBox::having(tools.tools),
-        programs: Arc::new(GitPrograms {
-            source: Arc::new(GitSource::new(data.join("git"), Limits::default())),
-            secrets: secrets.clone(),
-            clock: Arc::new(SystemClock),
-        }),
-    };
-    let this = Work {
-        host: &host,
-        files: &files,
-        secrets: &*secrets,
-        clock: &SystemClock,
-        worker: format!("function {}", invocation.name.folder()),
-        ends_by: ends_by - TO_STOP,
-    };
-    work(&this, &invocation.name).await
+    let about = about.await??;
+    let job = TaskJob::open(&aws::kms(&runner.account().config), optional).await.map_err(|e| e.chain())?;
+    // Nothing ends a task by itself: it is over with its credentials, and the controller stops it then.
+    let place_ends = job.keys.end_at();
+    one(&runner, Given { name: &job.name, keys: &job.keys, worker: about.arn, place_ends }).await
+}
+
+async fn one(runner: &JobRunner, given: Given<'_>) -> Result<(), Error> {
+    let job = given.name.folder();
+    match runner.run(given).await {
+        Ok(true) => tracing::info!(job, "done"),
+        Ok(false) => tracing::info!(job, "somebody else has it"),
+        Err(e) => return Err(Error::from(format!("job {job}: {}", e.chain()))),
+    }
+    Ok(())
 }

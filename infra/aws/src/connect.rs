@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::lambda_place::JobCredentials;
+use crate::job_role::JobCredentials;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
@@ -99,4 +99,14 @@ pub fn lambda(config: &SdkConfig) -> aws_sdk_lambda::Client {
 /// STS.
 pub fn sts(config: &SdkConfig) -> aws_sdk_sts::Client {
     aws_sdk_sts::Client::new(config)
+}
+
+/// ECS.
+pub fn ecs(config: &SdkConfig) -> aws_sdk_ecs::Client {
+    aws_sdk_ecs::Client::new(config)
+}
+
+/// KMS.
+pub fn kms(config: &SdkConfig) -> aws_sdk_kms::Client {
+    aws_sdk_kms::Client::new(config)
 }

@@ -6,6 +6,7 @@ mod dynamo_rows;
 mod dynamo_write;
 mod event_bridge_bus;
 mod fault;
+mod job_role;
 mod lambda_place;
 mod names;
 mod parameters;
@@ -15,12 +16,16 @@ mod secrets_manager;
 mod sqs_message;
 mod sqs_queue;
 mod stream_letters;
+mod task_place;
 
 pub use aws_config::SdkConfig;
-pub use connect::{connect, connect_as, dynamodb, event_bridge, lambda, s3, secrets_manager, sqs, ssm, sts};
+pub use connect::{
+    connect, connect_as, dynamodb, ecs, event_bridge, kms, lambda, s3, secrets_manager, sqs, ssm, sts,
+};
 pub use dynamo_rows::{DynamoRows, Tables};
 pub use event_bridge_bus::{EventBridgeBus, event_of};
-pub use lambda_place::{JobCredentials, JobInvocation, LambdaPlace};
+pub use job_role::{JobCredentials, JobKeys, JobRole};
+pub use lambda_place::{JobInvocation, LambdaPlace};
 pub use names::safe_name;
 pub use parameters::ParameterStore;
 pub use s3_artifacts::S3Artifacts;
@@ -29,3 +34,4 @@ pub use secrets_manager::{SecretNames, SecretsManagerBroker};
 pub use sqs_message::SqsRecord;
 pub use sqs_queue::{SqsQueue, SqsQueues};
 pub use stream_letters::{StreamRecord, letters_of};
+pub use task_place::{CONTAINER, JOB_VARIABLE, TaskJob, TaskPlace};

@@ -147,6 +147,7 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
         },
         tools: Arc::clone(&tools),
         programs: programs.clone(),
+        secrets: secrets.clone(),
     });
     let settings = Arc::new(host.application(Some(programs::baseline(data)?)));
     let finisher =

@@ -20,6 +20,7 @@ pub struct ProcessId {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stat {
     pub(crate) id: ProcessId,
+    pub(crate) parent: i32,
     pub(crate) session: i32,
     pub(crate) ended: bool,
 }
@@ -36,6 +37,7 @@ impl Stat {
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         Some(Self {
             id: ProcessId { pid, start_ticks: fields.get(19)?.parse().ok()? },
+            parent: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             ended: matches!(*fields.first()?, "Z" | "X" | "x"),
         })
@@ -90,7 +92,7 @@ mod tests {
         let text = "42 (a) b (c)) S 1 42 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 1 1";
         let stat = Stat::parse(42, text).unwrap();
         assert_eq!(stat.id, ProcessId { pid: 42, start_ticks: 777 });
-        assert_eq!(stat.session, 40);
+        assert_eq!((stat.parent, stat.session), (1, 40));
         assert!(!stat.ended);
     }
 

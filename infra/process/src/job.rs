@@ -40,6 +40,10 @@ pub struct Step {
     /// Variable name to secret: the variable is set to `/dev/fd/N`, from which the secret can be read.
     #[serde(default)]
     pub secret_files: BTreeMap<String, SecretFile>,
+    /// Variable name to secret: the variable is set to the secret itself, which every program of the step can read.
+    /// For what a cloud's own tools take from nowhere else.
+    #[serde(default)]
+    pub secret_env: BTreeMap<String, String>,
     /// What it reads on its standard input.
     #[serde(default)]
     pub stdin: Stdin,
@@ -103,6 +107,7 @@ impl Step {
             argv,
             env: BTreeMap::new(),
             secret_files: BTreeMap::new(),
+            secret_env: BTreeMap::new(),
             stdin: Stdin::Null,
             cwd: cwd.into(),
             timeout_ms,
@@ -173,7 +178,8 @@ impl Job {
                 Stdin::Null => None,
                 Stdin::Secret(name) => Some(name.as_str()),
             };
-            for secret in step.secret_files.values().map(SecretFile::secret).chain(stdin) {
+            let files = step.secret_files.values().map(SecretFile::secret);
+            for secret in files.chain(step.secret_env.values().map(String::as_str)).chain(stdin) {
                 match secrets.get(secret) {
                     None => {
                         return refuse(format!("step {} wants the secret {secret}, not given", step.name));

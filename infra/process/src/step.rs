@@ -1,8 +1,10 @@
 //! Starting one step's program with its secrets in pipes.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -51,6 +53,9 @@ pub(crate) fn spawn(step: &Step, place: &Place<'_>, secrets: &Secrets) -> io::Re
     };
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&step.env).env(MARKER_VARIABLE, place.marker);
+    for (variable, secret) in &step.secret_env {
+        command.env(variable, OsStr::from_bytes(value(secrets, secret)?));
+    }
     let mut handed_on = Vec::new();
     for (variable, file) in &step.secret_files {
         let descriptor = match file {

@@ -31,8 +31,9 @@ const LOG_LIMIT: usize = 1_048_576;
 
 /// Knows the secrets of a job.
 pub(crate) fn redactor(job: &Job) -> Redactor {
-    let secrets = job.secrets.values().chain([&job.passphrase]).map(|s| s.reveal());
-    Redactor::new(secrets)
+    let access = job.access.variables.values().chain(job.access.files.values());
+    let secrets = job.secrets.values().chain([&job.passphrase]).chain(access);
+    Redactor::new(secrets.map(|s| s.reveal()))
 }
 
 /// Whether a step was ended by a signal that it did not ask for.

@@ -14,6 +14,8 @@ use process::Exit;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::places::Place;
+
 /// What a runner is asked to do. No secret stands in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,6 +24,9 @@ pub(crate) struct Sheet {
     pub program: Program,
     /// Plain configuration, by full key.
     pub config: BTreeMap<String, String>,
+    /// The identity that the environment names.
+    #[serde(default)]
+    pub identity: Option<String>,
     /// Secrets by reference and version.
     pub secrets: Vec<ResolvedRef>,
     /// The state to work on is among the files; else the stack is new.
@@ -35,6 +40,9 @@ pub(crate) struct Sheet {
 pub(crate) struct Ordered {
     pub never: bool,
     pub at: DateTime<Utc>,
+    /// Where it runs.
+    #[serde(default)]
+    pub place: Place,
 }
 
 /// What a runner left, put last.

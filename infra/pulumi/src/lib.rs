@@ -5,6 +5,7 @@ mod collect;
 mod engine_events;
 mod failure;
 mod job_files;
+mod places;
 mod preview;
 mod program_check;
 mod project;
@@ -19,9 +20,9 @@ mod step_values;
 mod steps;
 mod toolbox;
 pub mod tools;
-
 mod workspace;
 
+pub use places::{Choice, Place, Places, SHORT_TYPES};
 pub use program_check::{ProgramRefusal, check_program};
 pub use project::{Project, ProjectError};
 pub use redact::Redactor;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use domain::Digest;
 use domain::provisioning_run::{Failure, FailureReason};
-use ports::runner::{ApplyJob, Job, Phase};
+use ports::runner::{Access, ApplyJob, Job, Phase};
 use ports::runner_place::{JobClaim, JobName};
 use ports::{Clock, PortError, Put, Receipts, SecretBroker};
 use process::Life;
@@ -31,8 +31,12 @@ pub struct Work<'a> {
     pub clock: &'a dyn Clock,
     /// Who this is.
     pub worker: String,
-    /// When this place ends it.
+    /// When this place has ended it, and the last of its credentials is over.
     pub ends_by: DateTime<Utc>,
+    /// When Pulumi has to have ended, so that what it left can be kept.
+    pub pulumi_until: DateTime<Utc>,
+    /// What the job's identity gives it.
+    pub access: Access,
 }
 
 /// Between two looks at a session: at its state, and for a wish to stop.
@@ -111,13 +115,15 @@ async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<Ap
             config: sheet.config,
             secrets,
             secret_versions: sheet.secrets,
-            identity: None,
+            identity: sheet.identity,
+            access: work.access.clone(),
             passphrase,
             state,
-            deadline: sheet.deadline.min(work.ends_by),
+            deadline: sheet.deadline.min(work.pulumi_until),
         },
         plan_file,
         stack_config,
+        changing: vec![],
         may_start: true,
     })
 }
@@ -135,6 +141,7 @@ async fn run(
         Err(NotStarted::Later(e)) => return Ok(nothing(failed(name.phase, e.chain()))),
         Err(NotStarted::Never(failure)) => return Ok(nothing(failure)),
     }
+    let redactor = work.host.access_redactor(&job.job).await?;
     let session = work.host.session(name.run, name.phase, name.start);
     let workspace = Workspace { root: work.host.workspace(name.run, name.phase, name.start) };
     let about: crate::runner::About =
@@ -174,7 +181,11 @@ async fn run(
     let state = checkpoint.strip_prefix(&workspace.root).unwrap_or(&checkpoint);
     let state = (format!("work/{}", state.display()), checkpoint.clone());
     for (path, file) in wanted.into_iter().chain([state]).chain(outputs(&session)) {
-        let Ok(bytes) = std::fs::read(&file) else { continue };
+        let Ok(mut bytes) = std::fs::read(&file) else { continue };
+        if path.starts_with("session/") {
+            // The controller masks what it knows; what this run's identity was given, nobody else knows.
+            bytes = redactor.text(&String::from_utf8_lossy(&bytes)).into_bytes();
+        }
         kept.insert(path.clone(), Digest::of(&bytes));
         files.put(&format!("{FILES}/{}", part(&path)), &bytes).await?;
     }

@@ -7,18 +7,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
+use domain::identity::Identity;
 use domain::provisioning_run::{Failure, FailureReason};
 use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
 use ports::runner_place::{JobClaim, JobName, Order};
-use ports::{Clock, PortError, Put, Receipts, Runner, RunnerPlace};
+use ports::{Clock, PortError, Put, Receipts, Runner};
 
 use crate::collect;
 use crate::job_files::{
     CLAIM, CONFIG, FILES, JobFiles, ORDERED, Ordered, PLAN, RESULT, Result as Left, SHEET, STATE, STATES,
     STOP, Sheet, part,
 };
+use crate::places::{Place, Places};
 use crate::runner::{ABOUT, About, PLAN_STARTS};
 use crate::workspace::{self, Workspace};
 
@@ -27,7 +29,7 @@ pub struct RemoteRunner {
     /// The jobs' files.
     pub files: Arc<dyn Receipts>,
     /// Where jobs run.
-    pub place: Arc<dyn RunnerPlace>,
+    pub places: Places,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Name and SHA-256 of each tool that runners have.
@@ -40,6 +42,8 @@ pub struct RemoteRunner {
 
 /// How long somebody who was asked to work on a job may take to claim it. Later nobody does.
 const UNCLAIMED: TimeDelta = TimeDelta::minutes(10);
+/// After that somebody is asked again: whoever asked may have died before, or may not have been heard.
+const ASK_AGAIN: TimeDelta = TimeDelta::minutes(2);
 
 /// What is known of a start.
 enum Found {
@@ -49,10 +53,22 @@ enum Found {
     Never,
     /// It goes on.
     Running,
+    /// Somebody was to be asked long ago, and nobody has claimed it.
+    Unclaimed(Place),
     /// It left its result.
     Left(Left),
     /// It is proven that nothing more comes of it. `claimed`: somebody had begun.
     Dead { proof: String, claimed: bool },
+}
+
+/// What came of beginning a job.
+enum Begun {
+    /// Somebody was asked.
+    Asked,
+    /// It was made sure before that nobody ever does it.
+    Never,
+    /// Nobody can be asked, and nobody comes.
+    Refused(String),
 }
 
 impl RemoteRunner {
@@ -66,9 +82,10 @@ impl RemoteRunner {
     }
 
     fn order(job: &Job, name: JobName) -> Order {
+        let secrets = job.secret_versions.iter().map(|r| r.reference.clone());
         Order {
             name,
-            secrets: job.secret_versions.iter().map(|r| r.reference.clone()).chain(credential(job)).collect(),
+            secrets: secrets.chain(credential(job)).chain(kubeconfig(job)).collect(),
             identity: job.identity.clone(),
             deadline: job.deadline,
         }
@@ -86,21 +103,18 @@ impl RemoteRunner {
         let now = self.clock.now();
         let claim = match files.read::<JobClaim>(CLAIM).await? {
             Some(claim) => claim,
-            None if now < ordered.at + UNCLAIMED => return Ok(Found::Running),
+            None if now < ordered.at + ASK_AGAIN => return Ok(Found::Running),
+            None if now < ordered.at + UNCLAIMED => return Ok(Found::Unclaimed(ordered.place)),
             None => {
-                // Whoever might still come finds it taken: so nobody has begun, and nobody will.
-                let nobody = JobClaim { worker: None, at: now, ends_by: now };
-                match files.write(CLAIM, &nobody).await? {
-                    Put::Created | Put::Same => nobody,
-                    Put::Different => return Ok(Found::Running),
-                }
+                let Some(nobody) = self.claim_for_nobody(&files).await? else { return Ok(Found::Running) };
+                nobody
             }
         };
         if claim.worker.is_none() {
             let proof = "nobody came to work on it, and nobody can any more".to_owned();
             return Ok(Found::Dead { proof, claimed: false });
         }
-        match self.place.gone(&claim, now).await? {
+        match self.places.get(ordered.place)?.gone(&claim, now).await? {
             None => Ok(Found::Running),
             // It may have left its result just before.
             Some(proof) => Ok(match files.read::<Left>(RESULT).await? {
@@ -110,13 +124,37 @@ impl RemoteRunner {
         }
     }
 
-    /// Puts a job's files, then the order; then somebody is started.
-    async fn begin(&self, job: &Job, name: JobName, applied: Option<&ApplyJob>) -> Result<bool, PortError> {
+    /// Whoever might still come finds it taken: so nobody has begun, and nobody will. None: somebody was faster.
+    async fn claim_for_nobody(&self, files: &JobFiles<'_>) -> Result<Option<JobClaim>, PortError> {
+        let now = self.clock.now();
+        let nobody = JobClaim { worker: None, at: now, ends_by: now };
+        Ok(match files.write(CLAIM, &nobody).await? {
+            Put::Created | Put::Same => Some(nobody),
+            Put::Different => None,
+        })
+    }
+
+    /// Asks somebody to work on a job. What can't be asked for at all is refused: its message, once it is sure that
+    /// nobody comes all the same.
+    async fn ask(&self, order: &Order, place: Place) -> Result<Option<String>, PortError> {
+        match self.places.get(place)?.start(order).await {
+            Ok(()) => Ok(None),
+            Err(e) if e.is_temporary() => Err(e),
+            Err(e) => {
+                let nobody = self.claim_for_nobody(&self.files(&order.name)).await?;
+                Ok(nobody.map(|_| e.chain()))
+            }
+        }
+    }
+
+    /// Puts a job's files, then the order; then somebody is asked.
+    async fn begin(&self, job: &Job, name: JobName, applied: Option<&ApplyJob>) -> Result<Begun, PortError> {
         let files = self.files(&name);
         let sheet = Sheet {
             name: name.clone(),
             program: job.program.clone(),
             config: job.config.clone(),
+            identity: job.identity.clone(),
             secrets: job.secret_versions.clone(),
             has_state: job.state.is_some(),
             deadline: job.deadline,
@@ -129,18 +167,18 @@ impl RemoteRunner {
             files.put(PLAN, &applied.plan_file).await?;
             files.put(CONFIG, &applied.stack_config).await?;
         }
-        let ordered = Ordered { never: false, at: self.clock.now() };
-        match files.write(ORDERED, &ordered).await? {
-            Put::Created | Put::Same => {}
-            Put::Different => {
-                let there = files.read::<Ordered>(ORDERED).await?;
-                if there.is_some_and(|o| o.never) {
-                    return Ok(false);
-                }
+        let mut place = self.places.choose(name.phase, applied.map_or(&[], |a| &a.changing));
+        let ordered = Ordered { never: false, at: self.clock.now(), place };
+        if files.write(ORDERED, &ordered).await? == Put::Different {
+            // Whoever was faster has chosen.
+            match files.read::<Ordered>(ORDERED).await? {
+                Some(there) if there.never => return Ok(Begun::Never),
+                Some(there) => place = there.place,
+                None => {}
             }
         }
-        self.place.start(&Self::order(job, name)).await?;
-        Ok(true)
+        let refused = self.ask(&Self::order(job, name), place).await?;
+        Ok(refused.map_or(Begun::Asked, Begun::Refused))
     }
 
     /// Puts what a runner left where a runner of this machine would have left it.
@@ -232,6 +270,14 @@ fn credential(job: &Job) -> Option<String> {
     Some(format!("git:{host}"))
 }
 
+/// The secret that holds the kubeconfig of a job's identity, if it has one.
+fn kubeconfig(job: &Job) -> Option<String> {
+    match Identity::parse(job.identity.as_deref()?) {
+        Ok(Identity::Kubeconfig(secret)) => Some(secret.to_owned()),
+        Ok(Identity::Role(_) | Identity::OwnRole(_)) | Err(_) => None,
+    }
+}
+
 fn half(run: &ProvisioningRun, phase: Phase, start: u32) -> JobName {
     let (tenant, environment) = (run.tenant.clone(), run.environment.clone());
     JobName { tenant, environment, run: run.id, phase, start }
@@ -249,7 +295,15 @@ impl Runner for RemoteRunner {
             let name = Self::name(job, Phase::Plan, start);
             let left = match self.look_at(&name).await? {
                 Found::Nothing => {
-                    self.begin(job, name, None).await?;
+                    return Ok(match self.begin(job, name, None).await? {
+                        Begun::Asked | Begun::Never => Progress::Running,
+                        Begun::Refused(why) => {
+                            Progress::Finished(collect::no_plan(FailureReason::PlanFailed, why))
+                        }
+                    });
+                }
+                Found::Unclaimed(place) => {
+                    self.ask(&Self::order(job, name), place).await?;
                     return Ok(Progress::Running);
                 }
                 Found::Running => return Ok(Progress::Running),
@@ -286,13 +340,14 @@ impl Runner for RemoteRunner {
         let mut found = self.look_at(&name).await?;
         if matches!(found, Found::Nothing) {
             if job.may_start {
-                if self.begin(&job.job, name.clone(), Some(job)).await? {
-                    return Ok(Progress::Running);
+                match self.begin(&job.job, name.clone(), Some(job)).await? {
+                    Begun::Asked => return Ok(Progress::Running),
+                    Begun::Refused(why) => return Ok(Progress::Finished(collect::not_started(&why))),
+                    Begun::Never => found = Found::Never,
                 }
-                found = Found::Never;
             } else {
                 // Whoever may start it could still be on its way: take its place first.
-                let never = Ordered { never: true, at: self.clock.now() };
+                let never = Ordered { never: true, at: self.clock.now(), place: Place::default() };
                 found = match self.files(&name).write(ORDERED, &never).await? {
                     Put::Created | Put::Same => Found::Never,
                     Put::Different => Found::Running,
@@ -300,6 +355,10 @@ impl Runner for RemoteRunner {
             }
         }
         let left = match found {
+            Found::Unclaimed(place) => {
+                self.ask(&Self::order(&job.job, name), place).await?;
+                return Ok(Progress::Running);
+            }
             Found::Nothing | Found::Running => return Ok(Progress::Running),
             Found::Never => return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() }),
             Found::Dead { proof, claimed: false } => return Ok(Progress::Dead { proof }),
@@ -324,12 +383,16 @@ impl Runner for RemoteRunner {
         Ok(Progress::Finished(outcome))
     }
 
+    fn longest_apply(&self, changing: &[String]) -> Option<TimeDelta> {
+        self.places.longest(self.places.choose(Phase::Apply, changing))
+    }
+
     async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError> {
         for start in (1..=starts(phase)).rev() {
             let name = half(run, phase, start);
             return Ok(match self.look_at(&name).await? {
                 Found::Nothing => continue,
-                Found::Running => Progress::Running,
+                Found::Running | Found::Unclaimed(_) => Progress::Running,
                 Found::Left(_) => Progress::Finished(()),
                 Found::Never => Progress::Dead { proof: "it was never started".to_owned() },
                 Found::Dead { proof, .. } => Progress::Dead { proof },

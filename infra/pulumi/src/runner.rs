@@ -7,18 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use domain::aggregate::{encode, file_name};
+use domain::identity::Identity;
 use domain::provisioning_run::{Failure, FailureReason};
 use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
-use ports::{PortError, ProgramSource, Runner};
+use ports::{PortError, ProgramSource, Runner, SecretBroker};
 use process::{Life, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::collect;
 use crate::program_check::{ProgramRefusal, check_program};
+use crate::redact::Redactor;
 use crate::remains;
 use crate::stack::{config_file, stack_name};
 use crate::steps::Steps;
@@ -55,6 +58,8 @@ pub struct HostRunner {
     pub tools: Arc<ToolBox>,
     /// Programs.
     pub programs: Arc<dyn ProgramSource>,
+    /// Kubeconfigs.
+    pub secrets: Arc<dyn SecretBroker>,
 }
 
 /// How often a plan whose process died is started again: it changes nothing.
@@ -112,6 +117,46 @@ impl HostRunner {
         }
     }
 
+    /// The job with what its identity gives it. A role's credentials come with the job, or not at all.
+    pub(crate) async fn with_access(&self, job: &Job) -> Result<Job, NotStarted> {
+        let mut job = job.clone();
+        let Some(reference) = job.identity.clone() else { return Ok(job) };
+        let failed =
+            |message: String| NotStarted::Never(Failure { reason: FailureReason::PlanFailed, message });
+        match Identity::parse(&reference).map_err(|e| failed(e.to_string()))? {
+            Identity::Role(_) | Identity::OwnRole(_) if job.access.variables.is_empty() => {
+                return Err(failed(format!(
+                    "identity {reference} is a role, which is assumed on AWS alone: leave it out here, and name the \
+                     variables of its credentials in passEnvironment"
+                )));
+            }
+            Identity::Role(_) | Identity::OwnRole(_) => {}
+            Identity::Kubeconfig(secret) => {
+                let found = self.secrets.resolve(&job.tenant, secret).await.map_err(later)?;
+                let missing =
+                    || failed(format!("identity {reference}: there is no secret {secret}; store it"));
+                let found = found.ok_or_else(missing)?;
+                job.access.files.insert("KUBECONFIG".to_owned(), found.value);
+            }
+        }
+        Ok(job)
+    }
+
+    /// Masks what the identity of a job gives it.
+    pub(crate) async fn access_redactor(&self, job: &Job) -> Result<Redactor, PortError> {
+        let access = self.known_access(job).await?.access;
+        Ok(Redactor::new(access.variables.values().chain(access.files.values()).map(|s| s.reveal())))
+    }
+
+    /// The same where its end is looked at: there it is only masked with.
+    async fn known_access(&self, job: &Job) -> Result<Job, PortError> {
+        match self.with_access(job).await {
+            Ok(job) => Ok(job),
+            Err(NotStarted::Later(e)) => Err(e),
+            Err(NotStarted::Never(_)) => Ok(job.clone()),
+        }
+    }
+
     /// Checks the program out, prepares its folder and starts it.
     pub(crate) async fn start(
         &self,
@@ -122,6 +167,7 @@ impl HostRunner {
     ) -> Result<(), NotStarted> {
         let failed = |reason: FailureReason, message: String| NotStarted::Never(Failure { reason, message });
         let reason = if applied.is_some() { FailureReason::ApplyFailed } else { FailureReason::PlanFailed };
+        let job = &self.with_access(job).await?;
         let tools = self.tools.get().await.map_err(later)?;
         let root = self.workspace(job.run, phase, start);
         let workspace = blocking(move || Workspace::create(root)).await.map_err(later)?;
@@ -267,7 +313,7 @@ impl HostRunner {
         end: collect::End,
     ) -> Result<Progress<ApplyOutcome>, PortError> {
         let (workspace, about) = self.about(job.job.run, Phase::Apply, 1).await?;
-        let redactor = collect::redactor(&job.job);
+        let redactor = collect::redactor(&self.known_access(&job.job).await?);
         let before = job.job.state.clone();
         let outcome = blocking(move || {
             Ok(collect::apply(&session, &workspace, &about, &end, before.as_deref(), &redactor))
@@ -327,7 +373,7 @@ impl Runner for HostRunner {
                     }
                     Life::Finished { exit, .. } => {
                         let (workspace, about) = self.about(job.run, Phase::Plan, newest).await?;
-                        let redactor = collect::redactor(job);
+                        let redactor = collect::redactor(&self.known_access(job).await?);
                         let outcome = blocking(move || {
                             Ok(collect::plan(&session, &workspace, &about, &exit, &redactor))
                         });
@@ -397,6 +443,11 @@ impl Runner for HostRunner {
             Life::Running { .. } => return Ok(Progress::Running),
         };
         self.collect(job, session, end).await
+    }
+
+    /// A host has all the time that its settings give.
+    fn longest_apply(&self, _: &[String]) -> Option<TimeDelta> {
+        None
     }
 
     async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ports::runner::Job;
+use ports::runner::{Access, Job};
 use process::{SecretFile, Secrets, Stdin, Step};
 
 use crate::project::Project;
@@ -17,6 +17,8 @@ pub(crate) struct Steps<'a> {
 }
 
 const PASSPHRASE: &str = "passphrase";
+const PREVIEW: &str = "preview";
+const UP: &str = "up";
 /// The step that looks at what is there. It ends well whatever it finds: a plan doesn't fail with it.
 pub(crate) const REFRESH: &str = "refresh";
 /// How long that may take; what wasn't seen until then is unknown.
@@ -61,7 +63,7 @@ impl Steps<'_> {
         }
         let plan = self.workspace.plan().to_string_lossy().into_owned();
         let save = format!("--save-plan={plan}");
-        steps.push(self.step("preview", tools, &["preview", "--json", "--refresh=false", &save]));
+        steps.push(self.step(PREVIEW, tools, &["preview", "--json", "--refresh=false", &save]));
         if job.state.is_some() {
             // The plan rests on the state, not on what is there: a reader of the plan is told where they differ.
             let mut refresh = self.step(REFRESH, tools, &["refresh", "--preview-only", "--json"]);
@@ -69,6 +71,7 @@ impl Steps<'_> {
             refresh.timeout_ms = REFRESH_LIMIT_MS;
             steps.push(refresh);
         }
+        give(&job.access, &mut steps, &mut secrets);
         (steps, secrets)
     }
 
@@ -77,7 +80,22 @@ impl Steps<'_> {
         secrets.insert(PASSPHRASE, job.passphrase.reveal());
         let plan = format!("--plan={}", self.workspace.plan().to_string_lossy());
         // Never --skip-preview: a violation of the plan must be found before anything is changed.
-        let up = self.step("up", tools, &["up", "--yes", "--json", "--refresh=false", &plan]);
-        (vec![up], secrets)
+        let up = self.step(UP, tools, &["up", "--yes", "--json", "--refresh=false", &plan]);
+        let mut steps = vec![up];
+        give(&job.access, &mut steps, &mut secrets);
+        (steps, secrets)
+    }
+}
+
+/// Gives the identity to the steps that run the program, and to no other.
+fn give(access: &Access, steps: &mut [Step], secrets: &mut Secrets) {
+    let named = |variable: &str| format!("access-{variable}");
+    for (variable, value) in access.variables.iter().chain(&access.files) {
+        secrets.insert(named(variable), value.reveal());
+    }
+    for step in steps.iter_mut().filter(|s| [PREVIEW, REFRESH, UP].contains(&s.name.as_str())) {
+        step.secret_env.extend(access.variables.keys().map(|v| (v.clone(), named(v))));
+        let files = access.files.keys().map(|v| (v.clone(), SecretFile::Rereadable(named(v))));
+        step.secret_files.extend(files);
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::deploy::Wanted;
 use crate::problem::Stop;
-use crate::{deploy, lint, pulumi, test};
+use crate::{deploy, lint, package, pulumi, test};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -13,10 +13,13 @@ cargo xtask COMMAND
   lint [--advisories]  everything that CI refuses; --advisories also asks the database of known vulnerabilities
   tools                gets Pulumi and says where it is
   deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
-                       credentials: --stack NAME, --class development|production, --target TRIPLE;
+                       credentials: --stack NAME, --class development|production, --target TRIPLE,
+                       --parameter Name=value for each further parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
                        them: --stack NAME, --endpoint URL
+  package [OPTION..]   makes the root file system of the runner's image, which functions/Dockerfile wraps:
+                       --target TRIPLE, --certificates FILE, --development
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
 RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
@@ -31,6 +34,7 @@ enum Asked {
     Tools,
     Deploy(Wanted),
     PublishTools(Wanted),
+    Package(package::Wanted),
 }
 
 /// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
@@ -52,6 +56,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Tools => pulumi::show(),
         Asked::Deploy(wanted) => deploy::run(&wanted),
         Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
+        Asked::Package(wanted) => package::run(&wanted),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -73,6 +78,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
     }
     if command == "publish-tools" {
         return Wanted::parse(&rest).map(Asked::PublishTools);
+    }
+    if command == "package" {
+        return package::Wanted::parse(&rest).map(Asked::Package);
     }
     let unknown = rest.iter().find(|argument| argument.starts_with('-') && *argument != "--advisories");
     match (command.as_str(), unknown) {
@@ -111,6 +119,8 @@ mod tests {
         assert_eq!(asked("tools"), Ok(Asked::Tools));
         let wanted = Wanted { stack: "rc".into(), class: "production".into(), ..Wanted::default() };
         assert_eq!(asked("deploy --stack rc --class production"), Ok(Asked::Deploy(wanted)));
+        let wanted = package::Wanted { target: Some("x".into()), ..package::Wanted::default() };
+        assert_eq!(asked("package --target x"), Ok(Asked::Package(wanted)));
         assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 

@@ -30,6 +30,8 @@ pub struct Wanted {
     pub class: String,
     /// What the functions are built for; None for this machine.
     pub target: Option<String>,
+    /// Further parameters of template.yaml, as `Name=value`.
+    pub parameters: Vec<String>,
     /// Unoptimised functions, and the provider of this machine among the tools: for emulators alone.
     pub development: bool,
 }
@@ -41,6 +43,7 @@ impl Default for Wanted {
             endpoint: None,
             class: "development".to_owned(),
             target: None,
+            parameters: vec![],
             development: false,
         }
     }
@@ -63,8 +66,14 @@ impl Wanted {
                 "--endpoint" => wanted.endpoint = Some(value()?),
                 "--class" => wanted.class = value()?,
                 "--target" => wanted.target = Some(value()?),
+                "--parameter" => wanted.parameters.push(value()?),
                 _ => return Err(Stop::new(format!("deploy knows no {option}"))),
             }
+        }
+        if let Some(wrong) = wanted.parameters.iter().find(|p| !p.contains('=')) {
+            return Err(Stop::new(format!(
+                "deploy --parameter {wrong}: give Name=value, as template.yaml names it"
+            )));
         }
         if wanted.development && wanted.endpoint.is_none() {
             return Err(Stop::new("--development is for emulators: give --endpoint URL"));
@@ -146,7 +155,9 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
         // Functions run as processes of this machine there.
         parameters.push("CertificateFile=/etc/ssl/certs/ca-certificates.crt".to_owned());
         parameters.push("Archive=no".to_owned());
+        parameters.push("OwnDisk=".to_owned());
     }
+    parameters.extend(wanted.parameters.iter().cloned());
     let packaged = text(&packaged);
     let mut arguments = vec![
         "cloudformation",
@@ -206,26 +217,40 @@ fn publish(workspace: &Workspace, aws: &Aws, wanted: &Wanted) -> Result<(String,
     Ok((bucket, manifest))
 }
 
-/// Builds the functions and puts each into a folder of its own, as template.yaml names them.
-pub fn stage(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, Stop> {
+/// Builds the functions; the folder of their programs.
+pub fn build_functions(
+    workspace: &Workspace,
+    target: Option<&str>,
+    development: bool,
+) -> Result<PathBuf, Stop> {
     let mut build = workspace.resolving("build");
-    if wanted.development {
+    if development {
         build.args(ALL);
     } else {
         build.args(["-p", "runtime-cloud-functions", "--bins", "--profile", "lambda"]);
     }
-    if let Some(target) = &wanted.target {
+    if let Some(target) = target {
         build.args(["--target", target]);
     }
     let built = build.status().map_err(Stop::of("cargo build"))?;
     if !built.success() {
         return Err(Stop::new("the functions do not build; see above"));
     }
-    let profile = if wanted.development { "debug" } else { "lambda" };
-    let from = match &wanted.target {
+    let profile = if development { "debug" } else { "lambda" };
+    Ok(match target {
         None => workspace.target.join(profile),
         Some(target) => workspace.target.join(target).join(profile),
-    };
+    })
+}
+
+/// Symbols are for debuggers, and a function has none. Where strip isn't there it is only larger.
+pub fn strip(program: &Path) {
+    drop(Command::new("strip").arg(program).stdin(Stdio::null()).stderr(Stdio::null()).status());
+}
+
+/// Puts each function into a folder of its own, as template.yaml names them.
+fn stage(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, Stop> {
+    let from = build_functions(workspace, wanted.target.as_deref(), wanted.development)?;
     // template.yaml names this folder.
     let staged = workspace.root.join("target").join("functions");
     for name in FUNCTIONS {
@@ -234,8 +259,7 @@ pub fn stage(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, Stop> {
         let bootstrap = folder.join("bootstrap");
         drop(fs::remove_file(&bootstrap));
         fs::copy(from.join(name), &bootstrap).map_err(Stop::of(bootstrap.display()))?;
-        // Symbols are for debuggers, and a function has none. Where strip isn't there it is only larger.
-        drop(Command::new("strip").arg(&bootstrap).stdin(Stdio::null()).stderr(Stdio::null()).status());
+        strip(&bootstrap);
     }
     Ok(staged)
 }

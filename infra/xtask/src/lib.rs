@@ -1,4 +1,4 @@
-//! The tasks of this workspace: `test`, `lint` and `tools`. Depends on no crate of the product, so it also runs
+//! The tasks of this workspace. Depends on no crate of the product, so it also runs
 //! while the product doesn't build.
 
 pub mod architecture;
@@ -9,6 +9,7 @@ mod diagnostics;
 mod emulator;
 mod lint;
 mod lint_tools;
+pub mod package;
 pub mod problem;
 mod publish_tools;
 mod pulumi;

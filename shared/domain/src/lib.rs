@@ -7,6 +7,7 @@ pub mod deployment_specification;
 pub mod digest;
 pub mod environment;
 pub mod environment_slot;
+pub mod identity;
 pub mod invariants;
 pub mod plan;
 pub mod provisioning_run;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::plan::PlanStep;
 use domain::provisioning_run::Failure;
 use domain::receipt::{AppliedResource, FailedResource, RefreshCheck};
@@ -55,12 +55,23 @@ pub struct Job {
     pub secret_versions: Vec<domain::plan::ResolvedRef>,
     /// The identity that the environment names.
     pub identity: Option<String>,
+    /// What that identity gives the run: known where the run works, and nowhere else.
+    pub access: Access,
     /// Encrypts the state.
     pub passphrase: Secret,
     /// The state to work on a copy of; None for a new stack.
     pub state: Option<Vec<u8>>,
     /// When it has to have ended.
     pub deadline: DateTime<Utc>,
+}
+
+/// What an identity gives a run: variables of its environment. Each lives in that environment alone.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Variables whose values are secret.
+    pub variables: BTreeMap<String, Secret>,
+    /// Variables that name a file in memory with that content.
+    pub files: BTreeMap<String, Secret>,
 }
 
 /// An apply needs what was planned, byte for byte.
@@ -72,6 +83,8 @@ pub struct ApplyJob {
     pub plan_file: Vec<u8>,
     /// The stack's configuration as it was planned with.
     pub stack_config: Vec<u8>,
+    /// Types of the resources that it changes.
+    pub changing: Vec<String>,
     /// May it be started if it never was? Only who has just put the intent says yes.
     pub may_start: bool,
 }
@@ -153,6 +166,9 @@ pub trait Runner: Send + Sync {
     async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError>;
     /// Starts an apply once, or goes on with it. May wait for its end, or return Running.
     async fn apply(&self, job: &ApplyJob) -> Result<Progress<ApplyOutcome>, PortError>;
+    /// The longest that an apply which changes resources of these types may take where it would run; None: as long
+    /// as the settings allow.
+    fn longest_apply(&self, changing: &[String]) -> Option<TimeDelta>;
     /// Whether a half of a run lives; starts nothing. Finished carries nothing here.
     async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError>;
     /// Asks a half of a run to stop: gracefully once, then for good.

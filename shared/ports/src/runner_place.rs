@@ -1,7 +1,7 @@
 //! Where jobs run that don't run on this machine: whoever is started there takes the job's files, and leaves its own.
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use serde::{Deserialize, Serialize};
 
@@ -54,13 +54,18 @@ pub struct JobClaim {
     pub worker: Option<String>,
     /// Since when.
     pub at: DateTime<Utc>,
-    /// When its place ends it, whatever it does.
+    /// When its place has ended it and the last of its credentials is over, whatever it does.
     pub ends_by: DateTime<Utc>,
 }
+
+/// Clocks of two machines differ by less.
+pub const SKEW: TimeDelta = TimeDelta::seconds(30);
 
 /// A place.
 #[async_trait]
 pub trait RunnerPlace: Send + Sync {
+    /// How long a job may take there.
+    fn longest(&self) -> TimeDelta;
     /// Starts somebody on a job. Twice is harmless: one of them claims it, the other leaves at once.
     async fn start(&self, order: &Order) -> Result<(), PortError>;
     /// The proof that whoever claimed a job can't do anything any more; None while it may.

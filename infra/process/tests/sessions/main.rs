@@ -12,6 +12,7 @@ extern crate runtime_cloud_process as process;
 mod death;
 mod limits;
 mod running;
+mod sandbox;
 mod secrets;
 mod stage;
 
@@ -25,6 +26,7 @@ fn main() {
         [_, process::SUPERVISE_ARGUMENT, dir] => std::process::exit(process::supervisor_main(Path::new(dir))),
         [_, stage::START_AND_HANG, dir] => stage::start_and_hang(Path::new(dir)),
         [_, stage::LEAVE_A_SERVICE, file] => stage::leave_a_service(Path::new(file)),
+        [_, sandbox::WORK_AND_CLEAR, folder] => sandbox::work_and_clear(Path::new(folder)),
         _ => {}
     }
     let mut trials = Vec::new();
@@ -44,5 +46,5 @@ fn main() {
 type Case = (&'static str, fn(&stage::Stage));
 
 fn cases() -> Vec<Case> {
-    [running::CASES, limits::CASES, secrets::CASES, death::CASES].concat()
+    [running::CASES, limits::CASES, secrets::CASES, death::CASES, sandbox::CASES].concat()
 }

@@ -12,6 +12,7 @@ pub const CASES: &[Case] = &[
     ("a_secret_in_a_pipe_is_read_once", read_once),
     ("a_secret_in_memory_is_read_again", read_again),
     ("a_secret_is_the_standard_input", standard_input),
+    ("a_secret_in_a_variable_is_in_its_steps_environment_alone", variable),
     ("secrets_are_in_no_environment_argument_or_file", nowhere_else),
     ("a_missing_or_huge_secret_is_refused", refused),
     ("secrets_do_not_show_themselves", not_shown),
@@ -49,6 +50,21 @@ fn standard_input(stage: &Stage) {
     stage.finished();
     assert_eq!(stage.output("0-reads.stdout"), VALUE);
     assert_eq!(stage.output("1-after.stdout"), "");
+}
+
+fn variable(stage: &Stage) {
+    let mut step = stage.shell("reads", "printf %s \"$KEY\"");
+    step.secret_env.insert("KEY".into(), "passphrase".into());
+    let after = stage.shell("after", "printf %s \"$KEY\"");
+    let job = stage.job(vec![step, after]);
+    stage.start_with(&job, &secrets());
+    assert_eq!(stage.finished().ended_by, EndedBy::Completed);
+    assert_eq!(stage.output("0-reads.stdout"), VALUE);
+    assert_eq!(stage.output("1-after.stdout"), "");
+    fs::remove_file(stage.dir().join("0-reads.stdout")).unwrap();
+    no_file_below(&stage.file(""));
+    let missing = process::start(&exe(), &stage.file("another"), &job, &Secrets::new());
+    assert!(matches!(missing, Err(StartError::InvalidJob { .. })));
 }
 
 fn nowhere_else(stage: &Stage) {

@@ -1,19 +1,21 @@
 //! Applies an allowed or approved plan, once. The claim is a commit; after it Pulumi is started only by whoever
 //! put the intent; everything that the plan rests on is checked again under the environment's lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use domain::aggregate::{Scoped, Versioned};
 use domain::deployment_specification::SpecificationVersion;
 use domain::environment_slot::SlotCommand;
+use domain::plan::StepOp;
 use domain::provisioning_run::{Failure, FailureReason, PlanRecord, RunCommand, RunRefusal, RunState, Token};
 use domain::receipt::{ApplyReceipt, ApplyResult, PlanReceipt};
 use domain::routing::{Answer, Authority};
 use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::{blob_key, run_key};
-use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, Progress};
+use ports::runner::{Access, ApplyJob, ApplyOutcome, Job, Phase, Progress};
 use ports::{
     Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, Secret, SecretBroker,
 };
@@ -122,8 +124,10 @@ impl Worker for Applier {
         // load
         let id = Scoped::new(input.tenant, input.run);
         let mut run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
+        let planned = self.planned(&run).await?;
+        let changing = planned.as_ref().map(changing).unwrap_or_default();
         if run.is_ready_to_apply() {
-            if let Some(report) = self.claim(&run, cx).await? {
+            if let Some(report) = self.claim(&run, &changing, cx).await? {
                 return Ok(report);
             }
             run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
@@ -145,12 +149,12 @@ impl Worker for Applier {
         let inputs = self.inputs(&run).await?;
         let needed = self.needed(&claimed).await?;
         let may_start = self.intend(&claimed).await?;
-        if may_start && let Some(failure) = self.refusal(&claimed, &inputs, &needed).await? {
+        if may_start && let Some(failure) = self.refusal(&claimed, planned, &inputs, &needed).await? {
             return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
         }
         // Values go along for redaction even where nothing is started any more.
         let secrets = inputs.map(|i| i.secrets).unwrap_or_default();
-        let job = self.job(&claimed, secrets, needed, may_start, cx);
+        let job = self.job(&claimed, secrets, needed, changing, may_start, cx);
         match self.runner.apply(&job).await? {
             Progress::Running => Ok(ApplyReport::Started),
             Progress::Finished(mut outcome) => {
@@ -181,7 +185,12 @@ impl Worker for Applier {
 
 impl Applier {
     /// One commit: token taken, run Applying, environment's active run set (Rule 11). None: go on.
-    async fn claim(&self, run: &Versioned<ProvisioningRun>, cx: &Cx) -> Result<Option<ApplyReport>, Fault> {
+    async fn claim(
+        &self,
+        run: &Versioned<ProvisioningRun>,
+        changing: &[String],
+        cx: &Cx,
+    ) -> Result<Option<ApplyReport>, Fault> {
         let store = &self.finisher.store;
         let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
         let slot = store.need::<EnvironmentSlot>(&slot).await?;
@@ -191,7 +200,7 @@ impl Applier {
         if let Some(taint) = &slot.tainted {
             return Ok(Some(ApplyReport::Waiting(taint.reason.clone())));
         }
-        let due = cx.now + self.settings.apply_limit;
+        let due = cx.now + self.limit(changing);
         let start = run.decide(RunCommand::StartApply { token: slot.next_token(), due }, cx.now);
         let (change, place, report) = match start {
             Ok(change) => (change, slot.decide(SlotCommand::Take { run: run.id }, cx.now), None),
@@ -216,6 +225,20 @@ impl Applier {
         Ok(report)
     }
 
+    /// How long an apply of such a plan may take where it runs.
+    fn limit(&self, changing: &[String]) -> TimeDelta {
+        let there = self.runner.longest_apply(changing);
+        there.map_or(self.settings.apply_limit, |longest| longest.min(self.settings.apply_limit))
+    }
+
+    /// The plan as it was recorded; None where there is none, or not the one that was recorded.
+    async fn planned(&self, run: &ProvisioningRun) -> Result<Option<PlanReceipt>, Fault> {
+        let Some(plan) = run.plan.as_ref().filter(|_| !run.state.is_final()) else { return Ok(None) };
+        let bytes = self.finisher.receipts.get(&blob_key(&plan.link.receipt)).await?;
+        let bytes = bytes.filter(|b| Digest::of(b) == plan.link.receipt);
+        Ok(bytes.map(|b| serde_json::from_slice(&b)).transpose()?)
+    }
+
     /// Whether this attempt may start Pulumi.
     async fn intend(&self, claimed: &Claimed<'_>) -> Result<bool, Fault> {
         let run = claimed.run;
@@ -235,6 +258,7 @@ impl Applier {
     async fn moved(
         &self,
         claimed: &Claimed<'_>,
+        planned: Option<PlanReceipt>,
         inputs: &Result<Resolved, String>,
     ) -> Result<Option<String>, Fault> {
         let store = &self.finisher.store;
@@ -256,19 +280,18 @@ impl Applier {
         if let Err(refusal) = run.authority(self.clock.now()) {
             return Ok(Some(refusal.to_string()));
         }
-        self.ineligible(claimed).await
+        self.ineligible(claimed, planned).await
     }
 
     /// Why the policies of now don't let it through any more, or None.
-    async fn ineligible(&self, claimed: &Claimed<'_>) -> Result<Option<String>, Fault> {
-        let key = blob_key(&claimed.plan.link.receipt);
-        let Some(bytes) = self.finisher.receipts.get(&key).await? else {
-            return Ok(Some("its plan receipt is missing".to_owned()));
+    async fn ineligible(
+        &self,
+        claimed: &Claimed<'_>,
+        planned: Option<PlanReceipt>,
+    ) -> Result<Option<String>, Fault> {
+        let Some(receipt) = planned else {
+            return Ok(Some("its plan receipt is missing or was changed".to_owned()));
         };
-        if Digest::of(&bytes) != claimed.plan.link.receipt {
-            return Ok(Some("its plan receipt was changed".to_owned()));
-        }
-        let receipt: PlanReceipt = serde_json::from_slice(&bytes)?;
         let asked = question(claimed.run, receipt.inputs.class, receipt.steps, &claimed.plan.summary);
         let verdict = self.policy.may_apply(&asked).await?;
         let by_policy = matches!(claimed.authority, Authority::Policy { .. });
@@ -300,10 +323,11 @@ impl Applier {
     async fn refusal(
         &self,
         claimed: &Claimed<'_>,
+        planned: Option<PlanReceipt>,
         inputs: &Result<Resolved, String>,
         needed: &Needed,
     ) -> Result<Option<Failure>, Fault> {
-        if let Some(moved) = self.moved(claimed, inputs).await? {
+        if let Some(moved) = self.moved(claimed, planned, inputs).await? {
             let again = format!("plan again with `runtime-cloud plan --rerun {}`", claimed.run.id);
             let message = format!("{moved}; nothing was touched: {again}");
             return Ok(Some(Failure { reason: FailureReason::PlanStale, message }));
@@ -358,6 +382,7 @@ impl Applier {
         claimed: &Claimed<'_>,
         secrets: BTreeMap<String, Secret>,
         needed: Needed,
+        changing: Vec<String>,
         may_start: bool,
         cx: &Cx,
     ) -> ApplyJob {
@@ -373,12 +398,14 @@ impl Applier {
                 secrets,
                 secret_versions: claimed.plan.inputs.secrets.clone(),
                 identity: claimed.plan.inputs.identity.clone(),
+                access: Access::default(),
                 passphrase: needed.passphrase,
                 state: needed.state,
-                deadline: cx.now + self.settings.apply_limit,
+                deadline: cx.now + self.limit(&changing),
             },
             plan_file: needed.plan_file,
             stack_config: needed.stack_config,
+            changing,
             may_start,
         }
     }
@@ -440,6 +467,13 @@ impl Applier {
         self.runner.clean(claimed.run.id, Phase::Apply).await?;
         Ok(ApplyReport::Ended { applied: ended.applied })
     }
+}
+
+/// Types of the resources that a plan changes, each once.
+fn changing(planned: &PlanReceipt) -> Vec<String> {
+    let changes = planned.steps.iter().filter(|s| s.op != StepOp::Read);
+    let types: BTreeSet<String> = changes.map(|s| s.resource_type.clone()).collect();
+    types.into_iter().collect()
 }
 
 /// The outcome of an apply that changed nothing.

@@ -15,7 +15,7 @@ use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, Prov
 use events::{EnvironmentClass, EnvironmentId, PlanSummary, ProvisioningRunId, TenantId};
 use ports::policy_engine::ApplyQuestion;
 use ports::receipts::{blob_key, copy_link};
-use ports::runner::{Job, Phase, PlanOutcome, PlannedChanges, Progress};
+use ports::runner::{Access, Job, Phase, PlanOutcome, PlannedChanges, Progress};
 use ports::{
     Artifacts, Clock, Commit, ConfigPlatform, Cx, EnvironmentReader, PolicyEngine, PortError, Receipts,
     Runner, SecretBroker, Store,
@@ -263,6 +263,7 @@ impl Planner {
             secrets: inputs.secrets.clone(),
             secret_versions: inputs.bound.secrets.clone(),
             identity: inputs.bound.identity.clone(),
+            access: Access::default(),
             passphrase: self.secrets.passphrase(&run.tenant, &run.environment, !encrypted).await?,
             state,
             deadline: cx.now + self.settings.plan_limit,

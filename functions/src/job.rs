@@ -1,0 +1,188 @@
+//! A runner's work on one job: with the credentials of that job alone, in a sandbox that holds nothing else before and
+//! after.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws::{JobCredentials, JobKeys, S3Artifacts, S3Receipts, SecretNames, SecretsManagerBroker};
+use chrono::{DateTime, TimeDelta, Utc};
+use git::{GitPrograms, GitSource, Limits};
+use ports::runner::Access;
+use ports::runner_place::JobName;
+use ports::{PortError, Secret};
+use process::Sandbox;
+use pulumi::{HostRunner, HostRunnerSettings, ToolBox, Work, work};
+
+use crate::door::{DoorError, RandomIds, SystemClock, optional, variable};
+use crate::tools::{Installed, Manifest, install};
+use crate::wiring::Account;
+
+/// What is left for its end when Pulumi has to stop.
+const TO_STOP: TimeDelta = TimeDelta::seconds(45);
+const GRACE: Duration = Duration::from_secs(20);
+const OUTPUT_LIMIT: u64 = 50 * 1024 * 1024;
+
+/// A runner in its sandbox.
+pub struct JobRunner {
+    account: Account,
+    sandbox: Arc<Sandbox>,
+    artifacts: S3Artifacts,
+    manifest: Manifest,
+}
+
+/// A job, and who works on it until when.
+pub struct Given<'a> {
+    /// The job.
+    pub name: &'a JobName,
+    /// What it may use.
+    pub keys: &'a JobKeys,
+    /// A name that the job's place knows.
+    pub worker: String,
+    /// When the place ends this.
+    pub place_ends: DateTime<Utc>,
+}
+
+impl JobRunner {
+    /// Takes the sandbox, and brings the tools.
+    pub async fn begin(account: Account) -> Result<JobRunner, DoorError> {
+        let sandbox = Arc::new(Sandbox::take().map_err(disk)?);
+        let artifacts = account.tools()?;
+        let manifest = Manifest::read(&artifacts, &variable("RUNTIME_CLOUD_TOOLS")?).await?;
+        install(&artifacts, &manifest, &tools_folder()).await?;
+        Ok(JobRunner { account, sandbox, artifacts, manifest })
+    }
+
+    /// The account, with the runner's own role.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Does a job. False where somebody else does it, or did.
+    pub async fn run(&self, given: Given<'_>) -> Result<bool, PortError> {
+        self.clear().await?;
+        // Verified before each use: the job before this one ran on the same disk.
+        let tools = install(&self.artifacts, &self.manifest, &tools_folder()).await?;
+        let done = self.work(tools, given).await;
+        self.clear().await?;
+        done
+    }
+
+    /// Ends every process that a job has started, and wipes its disk.
+    async fn clear(&self) -> Result<(), PortError> {
+        let sandbox = Arc::clone(&self.sandbox);
+        let cleared = tokio::task::spawn_blocking(move || {
+            let killed = sandbox.clear()?;
+            wipe()?;
+            Ok::<_, std::io::Error>(killed)
+        });
+        let killed = cleared.await.map_err(|e| PortError::unavailable("this runner", e))?.map_err(disk)?;
+        if killed > 0 {
+            tracing::warn!(killed, "processes of a job were left, and were ended");
+        }
+        Ok(())
+    }
+
+    async fn work(&self, tools: Installed, given: Given<'_>) -> Result<bool, PortError> {
+        let data = data();
+        std::fs::create_dir_all(&data).map_err(disk)?;
+        std::os::unix::fs::symlink(&tools.plugins, data.join("plugins")).map_err(disk)?;
+        let missing = |e: DoorError| PortError::broken(e.to_string(), "deploy the stack again");
+        let config = aws::connect_as(&self.account.config, &given.keys.own);
+        let secrets = Arc::new(SecretsManagerBroker {
+            client: aws::secrets_manager(&config),
+            names: SecretNames(variable("RUNTIME_CLOUD_SECRETS").map_err(missing)?),
+            ids: Arc::new(RandomIds),
+        });
+        let files = S3Receipts {
+            client: aws::s3(&config),
+            bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET").map_err(missing)?,
+        };
+        let region = optional("AWS_REGION").map(|region| ("AWS_REGION".to_owned(), region));
+        let host = HostRunner {
+            settings: HostRunnerSettings {
+                data: data.clone(),
+                program: std::env::current_exe().map_err(disk)?,
+                local_provider: tools.local,
+                local_version: env!("CARGO_PKG_VERSION").to_owned(),
+                path: "/usr/bin:/bin".to_owned(),
+                environment: region.into_iter().collect(),
+                grace: GRACE,
+                output_limit: OUTPUT_LIMIT,
+            },
+            tools: ToolBox::having(tools.tools),
+            programs: Arc::new(GitPrograms {
+                source: Arc::new(GitSource::new(data.join("git"), Limits::default())),
+                secrets: secrets.clone(),
+                clock: Arc::new(SystemClock),
+            }),
+            secrets: secrets.clone(),
+        };
+        let this = Work {
+            host: &host,
+            files: &files,
+            secrets: &*secrets,
+            clock: &SystemClock,
+            worker: given.worker,
+            ends_by: given.place_ends.max(given.keys.end_at()),
+            // Without its credentials a job could leave nothing.
+            pulumi_until: given.place_ends.min(given.keys.own.expires_at) - TO_STOP,
+            access: access(given.keys.identity.as_ref()),
+        };
+        work(&this, given.name).await
+    }
+}
+
+/// What a role gives to a program, by the names that AWS's own tools look for.
+fn access(identity: Option<&JobCredentials>) -> Access {
+    let Some(identity) = identity else { return Access::default() };
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", &identity.access_key_id),
+        ("AWS_SECRET_ACCESS_KEY", &identity.secret_access_key),
+        ("AWS_SESSION_TOKEN", &identity.session_token),
+    ];
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), Secret::new(value)));
+    Access { variables: variables.collect(), files: BTreeMap::new() }
+}
+
+fn disk(error: std::io::Error) -> PortError {
+    PortError::unavailable("this runner's disk", error)
+}
+
+/// What outlives a job: verified tools.
+fn tools_folder() -> PathBuf {
+    std::env::temp_dir().join("runtime-cloud-tools")
+}
+
+/// A job's own, and this sandbox's: an emulator runs several on one disk, each with a log stream of its own.
+fn data() -> PathBuf {
+    let sandbox = optional("AWS_LAMBDA_LOG_STREAM_NAME").unwrap_or_default();
+    std::env::temp_dir().join(format!("runtime-cloud-job-{}", domain::Digest::of(sandbox.as_bytes()).short()))
+}
+
+/// Removes the job's own folder; and everything else that a job may have written, where the disk is the sandbox's own.
+fn wipe() -> Result<(), std::io::Error> {
+    remove(&data())?;
+    let Some(folder) = optional("RUNTIME_CLOUD_OWN_DISK").filter(|f| !f.is_empty()) else { return Ok(()) };
+    let tools = tools_folder();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path != tools {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: &std::path::Path) -> Result<(), std::io::Error> {
+    let removed = match std::fs::symlink_metadata(path) {
+        Ok(about) if about.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(e) => Err(e),
+    };
+    match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
