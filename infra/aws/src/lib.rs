@@ -15,9 +15,12 @@ mod secrets_manager;
 mod sqs_message;
 mod sqs_queue;
 mod stream_letters;
+mod warm;
 
 pub use aws_config::SdkConfig;
-pub use connect::{connect, connect_as, dynamodb, event_bridge, lambda, s3, secrets_manager, sqs, ssm, sts};
+pub use connect::{
+    connect, connect_as, dynamodb, event_bridge, lambda, named, s3, secrets_manager, sqs, ssm, sts,
+};
 pub use dynamo_rows::{DynamoRows, Tables};
 pub use event_bridge_bus::{EventBridgeBus, event_of};
 pub use lambda_place::{JobCredentials, JobInvocation, LambdaPlace};
@@ -29,3 +32,4 @@ pub use secrets_manager::{SecretNames, SecretsManagerBroker};
 pub use sqs_message::SqsRecord;
 pub use sqs_queue::{SqsQueue, SqsQueues};
 pub use stream_letters::{StreamRecord, letters_of};
+pub use warm::{meet_event_bridge, meet_lambda, meet_secrets_manager, meet_sqs, meet_ssm, meet_sts};

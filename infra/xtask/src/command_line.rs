@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::deploy::Wanted;
 use crate::problem::Stop;
-use crate::{deploy, lint, pulumi, test};
+use crate::{deploy, lint, pulumi, test, weigh};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -17,6 +17,7 @@ cargo xtask COMMAND
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
                        them: --stack NAME, --endpoint URL
+  weigh                what each function weighs, as it is deployed; needs valgrind, and builds for long
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
 RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
@@ -31,6 +32,7 @@ enum Asked {
     Tools,
     Deploy(Wanted),
     PublishTools(Wanted),
+    Weigh,
 }
 
 /// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
@@ -52,6 +54,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Tools => pulumi::show(),
         Asked::Deploy(wanted) => deploy::run(&wanted),
         Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
+        Asked::Weigh => weigh::run(),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -85,7 +88,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
             Ok(Asked::Lint { advisories: !rest.is_empty() })
         }
         ("tools", None) if rest.is_empty() => Ok(Asked::Tools),
-        ("test" | "lint" | "tools", None) => {
+        ("weigh", None) if rest.is_empty() => Ok(Asked::Weigh),
+        ("test" | "lint" | "tools" | "weigh", None) => {
             Err(Stop::new(format!("{command} does not take {}", rest.join(" "))))
         }
         _ => Err(Stop::new(format!("there is no command {command}"))),
@@ -111,6 +115,7 @@ mod tests {
         assert_eq!(asked("tools"), Ok(Asked::Tools));
         let wanted = Wanted { stack: "rc".into(), class: "production".into(), ..Wanted::default() };
         assert_eq!(asked("deploy --stack rc --class production"), Ok(Asked::Deploy(wanted)));
+        assert_eq!(asked("weigh"), Ok(Asked::Weigh));
         assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 

@@ -16,3 +16,5 @@ mod sources;
 mod strays;
 mod test;
 mod test_summary;
+mod weigh;
+mod weigh_stub;
