@@ -32,7 +32,8 @@ pub struct Account {
 impl Account {
     /// Reads who and where this is.
     pub async fn connect() -> Account {
-        Account { config: aws::connect().await }
+        let config = aws::connect().await;
+        Account { config: aws::named(&config, optional("AWS_LAMBDA_FUNCTION_NAME").as_deref()) }
     }
 
     /// Rows, with their connection made.
@@ -190,9 +191,28 @@ pub fn settings() -> Result<Arc<Settings>, DoorError> {
     Ok(Arc::new(Settings { approval_expiry: hours.map_or(usual.approval_expiry, TimeDelta::hours), ..usual }))
 }
 
+/// Makes the connections of who plans or applies, all at once, so that no message waits for one.
+async fn meet(account: &Account) -> Result<(), DoorError> {
+    let (receipts, jobs, artifacts) =
+        (account.receipts()?, account.jobs()?, account.artifacts("artifacts/")?);
+    let config = &account.config;
+    let (receipts, jobs, artifacts, ..) = tokio::join!(
+        receipts.warm(""),
+        jobs.warm("jobs/"),
+        artifacts.warm(),
+        aws::meet_sqs(config),
+        aws::meet_lambda(config),
+        aws::meet_sts(config),
+        aws::meet_ssm(config),
+        aws::meet_secrets_manager(config),
+    );
+    Ok(receipts.and(jobs).and(artifacts)?)
+}
+
 /// Plans.
 pub async fn planner(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> {
     let secrets = Arc::new(account.secrets()?);
+    meet(account).await?;
     let planner = Planner {
         store: account.store().await?,
         receipts: Arc::new(account.receipts()?),
@@ -211,6 +231,7 @@ pub async fn planner(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> 
 /// Applies.
 pub async fn applier(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> {
     let artifacts: Arc<dyn Artifacts> = Arc::new(account.artifacts("artifacts/")?);
+    meet(account).await?;
     let applier = Applier {
         finisher: Finisher {
             store: account.store().await?,
@@ -231,12 +252,18 @@ pub async fn applier(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> 
 /// Watches runs.
 pub async fn run_watch(account: &Account) -> Result<RunWatch, DoorError> {
     let runner: Arc<dyn Runner> = Arc::new(account.runner().await?);
+    let (jobs, rows) = (account.jobs()?, account.artifacts("rows/")?);
+    let (jobs, rows) = tokio::join!(jobs.warm("jobs/"), rows.warm());
+    jobs.and(rows)?;
     Ok(RunWatch { store: account.store().await?, runner, settings: settings()? })
 }
 
 /// The handlers of inbound events.
 pub async fn handlers(account: &Account) -> Result<Vec<Arc<dyn Consumer>>, DoorError> {
     let (store, settings) = (account.store().await?, settings()?);
+    let rows = account.artifacts("rows/")?;
+    let (rows, ()) = tokio::join!(rows.warm(), aws::meet_sqs(&account.config));
+    rows?;
     Ok(vec![
         consumer(handlers::ProvisionPromotion { store: store.clone(), settings: settings.clone() }).into(),
         consumer(handlers::ProvisionBaseline { store: store.clone(), settings }).into(),

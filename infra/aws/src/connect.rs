@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::job_role::JobCredentials;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{AppName, BehaviorVersion, SdkConfig};
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
@@ -44,6 +44,14 @@ pub async fn connect() -> SdkConfig {
         )
         .load()
         .await
+}
+
+/// The same under the name of a function, by which AWS's logs tell who has called.
+pub fn named(config: &SdkConfig, function: Option<&str>) -> SdkConfig {
+    let name = function.and_then(|name| AppName::new(name.to_owned()).ok());
+    let mut named = config.to_builder();
+    named.set_app_name(name.or_else(|| config.app_name().cloned()));
+    named.build()
 }
 
 /// The same with other credentials: those of one job.

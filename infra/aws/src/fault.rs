@@ -75,6 +75,17 @@ fn known(codes: &[&str], code: &str) -> bool {
     codes.contains(&code)
 }
 
+/// The variable that names what is missing.
+fn variable(code: &str, what: &str) -> &'static str {
+    match code {
+        "NoSuchBucket" => "RUNTIME_CLOUD_..._BUCKET",
+        "QueueDoesNotExist" | "NonExistentQueue" => "RUNTIME_CLOUD_QUEUES",
+        _ if what.starts_with("event bus") => "RUNTIME_CLOUD_BUS",
+        _ if what.starts_with("function") => "RUNTIME_CLOUD_RUNNER",
+        _ => "RUNTIME_CLOUD_TABLES",
+    }
+}
+
 /// An error at the port. What an operator has to put right is tried again, and says what that is: what waits
 /// meanwhile is not lost for it.
 pub(crate) fn fault<E, R>(what: &str, error: SdkError<E, R>) -> PortError
@@ -85,7 +96,10 @@ where
     let code = error.as_service_error().and_then(|e| e.code()).map(plain).unwrap_or_default().to_owned();
     let said = error.as_service_error().and_then(|e| e.message()).unwrap_or_default().to_owned();
     let hint = if known(MISSING, &code) {
-        "it does not exist: deploy the stack, and see that the function's variables name it"
+        let variable = variable(&code, what);
+        let hint =
+            format!("it does not exist: deploy template.yaml, or correct the function's variable {variable}");
+        return PortError::unavailable(what, format!("{code}: {said}; {hint}"));
     } else if known(CREDENTIALS, &code) {
         "the credentials have expired or are wrong: sign in again, or see the function's role"
     } else if known(RIGHTS, &code) {

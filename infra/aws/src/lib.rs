@@ -17,10 +17,11 @@ mod sqs_message;
 mod sqs_queue;
 mod stream_letters;
 mod task_place;
+mod warm;
 
 pub use aws_config::SdkConfig;
 pub use connect::{
-    connect, connect_as, dynamodb, ecs, event_bridge, kms, lambda, s3, secrets_manager, sqs, ssm, sts,
+    connect, connect_as, dynamodb, ecs, event_bridge, kms, lambda, named, s3, secrets_manager, sqs, ssm, sts,
 };
 pub use dynamo_rows::{DynamoRows, Tables};
 pub use event_bridge_bus::{EventBridgeBus, event_of};
@@ -35,3 +36,4 @@ pub use sqs_message::SqsRecord;
 pub use sqs_queue::{SqsQueue, SqsQueues};
 pub use stream_letters::{StreamRecord, letters_of};
 pub use task_place::{CONTAINER, JOB_VARIABLE, TaskJob, TaskPlace};
+pub use warm::{meet_event_bridge, meet_lambda, meet_secrets_manager, meet_sqs, meet_ssm, meet_sts};

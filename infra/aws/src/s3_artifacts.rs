@@ -22,6 +22,11 @@ pub struct S3Artifacts {
 }
 
 impl S3Artifacts {
+    /// Makes the connection, so that the first message doesn't.
+    pub async fn warm(&self) -> Result<(), PortError> {
+        get(&self.client, &self.bucket, &format!("{}warm", self.prefix)).await.map(|_| ())
+    }
+
     fn key(&self, digest: &Digest) -> String {
         format!("{}{digest}", self.prefix)
     }

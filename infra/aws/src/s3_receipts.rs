@@ -19,6 +19,13 @@ pub struct S3Receipts {
     pub bucket: String,
 }
 
+impl S3Receipts {
+    /// Makes the connection, so that the first message doesn't: asks for what is not in a folder that may be read.
+    pub async fn warm(&self, folder: &str) -> Result<(), PortError> {
+        get(&self.client, &self.bucket, &format!("{folder}warm")).await.map(|_| ())
+    }
+}
+
 /// How often an answer that broke off is asked for again.
 const CUT_OFF: u32 = 4;
 /// How often a write that met another one is tried again.

@@ -16,7 +16,7 @@ use libtest_mimic::{Arguments, Trial};
 use ports::{Queue, Receipts, Rows};
 use serde_json::{Value, json};
 
-use support::{Account, connect};
+use support::{Account, account_faults, connect};
 
 /// A way of failing under which a table still has to hold.
 #[derive(Clone, Copy)]
@@ -233,6 +233,23 @@ fn secrets(dress: Dress) -> (secrets::Subject, Box<dyn std::any::Any + Send>) {
     (subject, Box::new(()))
 }
 
+/// With nothing of its own.
+fn faults(name: &str, dress: Dress, case: fn(&Account) -> futures::future::BoxFuture<'_, ()>) -> Trial {
+    Trial::test(format!("faults/{name}"), move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        runtime.block_on(async {
+            let stage = tokio::spawn(async move { stage(dress, |_| Box::pin(async {})) }).await.unwrap();
+            case(&stage.account).await;
+        });
+        Ok(())
+    })
+}
+
+const EXPIRED: Dress = Dress::Proxied(|| {
+    json!([{"service": "*", "error": {"code": "ExpiredTokenException", "status": 400,
+            "message": "The security token included in the request is expired"}}])
+});
+
 fn main() {
     let mut all = vec![];
     all.extend(trials("rows/commits", cases::commits::table, ROWS, database));
@@ -251,6 +268,8 @@ fn main() {
     all.extend(trials("bus", cases::bus::at_least_once, &[PLAIN, THROTTLED, SLOW], bus));
     all.extend(trials("config", cases::config::table, FILES, config));
     all.extend(trials("secrets", cases::secrets::table, FILES, secrets));
+    all.push(faults("missing", Dress::Plain, |a| Box::pin(account_faults::what_is_missing_is_named(a))));
+    all.push(faults("expired", EXPIRED, |a| Box::pin(account_faults::expired_credentials_are_said(a))));
     let ended = libtest_mimic::run(&Arguments::from_args(), all);
     // Statics are never dropped: their processes end here.
     PROXIES.lock().unwrap().clear();

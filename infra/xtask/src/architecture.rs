@@ -57,6 +57,7 @@ const ARROWS: &[(&str, May)] = &[
     ("xtask", May::Only(&[])),
     ("contract", May::Anything),
     ("emulator", May::Only(&[])),
+    ("hello", May::Only(&[])),
     ("e2e", May::Anything),
     ("simulation", May::Anything),
     ("benches", May::Anything),
@@ -64,7 +65,7 @@ const ARROWS: &[(&str, May)] = &[
 
 /// Crates that no part of the product may depend on.
 const NOT_PRODUCT: &[&str] =
-    &["host", "functions", "xtask", "contract", "emulator", "e2e", "simulation", "benches"];
+    &["host", "functions", "xtask", "contract", "emulator", "hello", "e2e", "simulation", "benches"];
 
 /// Crates that stay pure, and what would end that, however far below.
 const PURE: &[&str] = &["domain", "events"];

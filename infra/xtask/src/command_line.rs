@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::deploy::Wanted;
 use crate::problem::Stop;
-use crate::{deploy, lint, package, pulumi, test};
+use crate::{deploy, lint, package, pulumi, test, weigh};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -20,6 +20,7 @@ cargo xtask COMMAND
                        them: --stack NAME, --endpoint URL
   package [OPTION..]   makes the root file system of the runner's image, which functions/Dockerfile wraps:
                        --target TRIPLE, --certificates FILE, --development
+  weigh                what each function weighs, as it is deployed; needs valgrind, and builds for long
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
 RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
@@ -35,6 +36,7 @@ enum Asked {
     Deploy(Wanted),
     PublishTools(Wanted),
     Package(package::Wanted),
+    Weigh,
 }
 
 /// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
@@ -57,6 +59,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Deploy(wanted) => deploy::run(&wanted),
         Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
         Asked::Package(wanted) => package::run(&wanted),
+        Asked::Weigh => weigh::run(),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -93,7 +96,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
             Ok(Asked::Lint { advisories: !rest.is_empty() })
         }
         ("tools", None) if rest.is_empty() => Ok(Asked::Tools),
-        ("test" | "lint" | "tools", None) => {
+        ("weigh", None) if rest.is_empty() => Ok(Asked::Weigh),
+        ("test" | "lint" | "tools" | "weigh", None) => {
             Err(Stop::new(format!("{command} does not take {}", rest.join(" "))))
         }
         _ => Err(Stop::new(format!("there is no command {command}"))),
@@ -121,6 +125,7 @@ mod tests {
         assert_eq!(asked("deploy --stack rc --class production"), Ok(Asked::Deploy(wanted)));
         let wanted = package::Wanted { target: Some("x".into()), ..package::Wanted::default() };
         assert_eq!(asked("package --target x"), Ok(Asked::Package(wanted)));
+        assert_eq!(asked("weigh"), Ok(Asked::Weigh));
         assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 

@@ -17,3 +17,5 @@ mod sources;
 mod strays;
 mod test;
 mod test_summary;
+mod weigh;
+mod weigh_stub;

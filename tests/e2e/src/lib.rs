@@ -4,7 +4,9 @@
 mod host;
 mod http;
 mod poll;
+pub mod relayed;
 mod repository;
+pub mod stack;
 
 pub use host::{Answer, HostProcess};
 pub use http::Reply;

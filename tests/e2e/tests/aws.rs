@@ -8,154 +8,16 @@
     reason = "a test ends by panicking, and makes its own ids"
 )]
 
-use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use emulator::Emulator;
+use runtime_cloud_e2e::stack::{STACK, Stack, TWO_FILES, id, is};
 use runtime_cloud_e2e::{Repository, poll, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-const STACK: &str = "rc";
-
-/// A stack, deployed once for all cases; each has environments of its own.
-struct Stack {
-    emulator: Emulator,
-}
-
-static DEPLOYED: LazyLock<Stack> = LazyLock::new(Stack::deploy);
-
-const TWO_FILES: &str = "config: {greeting: {type: string, default: hello}}
-resources:
-  a: {type: 'local:index:File', properties: {path: a.txt, content: '${greeting}'}}
-  b: {type: 'local:index:File', properties: {path: b.txt, content: b}}
-outputs: {greeting: '${greeting}'}
-";
-
-impl Stack {
-    fn deploy() -> Stack {
-        let emulator = Emulator::start();
-        let xtask = std::env::var("RUNTIME_CLOUD_TEST_XTASK").expect("`cargo xtask test` names itself");
-        let deployed = Command::new(xtask)
-            .args(["deploy", "--development", "--stack", STACK, "--endpoint", &emulator.url()])
-            .stdin(Stdio::null())
-            .output()
-            .expect("it runs");
-        assert!(deployed.status.success(), "{}", String::from_utf8_lossy(&deployed.stderr));
-        let stack = Stack { emulator };
-        stack.subscribe();
-        stack
-    }
-
-    /// Somebody else's queue, filled by a rule of their own.
-    fn subscribe(&self) {
-        self.emulator.sqs("CreateQueue", &json!({"QueueName": "subscriber"}));
-        let pattern = json!({"source": [{"prefix": "/runtime-cloud/"}]}).to_string();
-        let rule = json!({"Name": "subscriber", "EventBusName": STACK, "EventPattern": pattern});
-        self.emulator.events("PutRule", &rule);
-        let target = json!({"Id": "q", "Arn": "arn:aws:sqs:us-east-1:000000000000:subscriber"});
-        let targets = json!({"Rule": "subscriber", "EventBusName": STACK, "Targets": [target]});
-        self.emulator.events("PutTargets", &targets);
-    }
-
-    fn send(&self, topic: &str, data: Value) {
-        let event = json!({"specversion": "1.0", "id": Uuid::new_v4(), "source": "/factory", "type": topic,
-                           "time": "2026-01-01T00:00:00Z", "data": data});
-        self.put(topic, &event.to_string());
-    }
-
-    fn put(&self, topic: &str, detail: &str) {
-        let entry =
-            json!({"Source": "/factory", "DetailType": topic, "Detail": detail, "EventBusName": STACK});
-        let sent = self.emulator.events("PutEvents", &json!({"Entries": [entry]}));
-        assert_eq!(sent["FailedEntryCount"], 0, "{sent}");
-    }
-
-    fn environment(&self, name: &str, class: &str) {
-        let data = json!({"environmentId": name, "tenantId": "acme", "projectId": "shop", "class": class,
-                          "region": "here", "targets": [{"kind": "local", "reference": "this-machine"}]});
-        self.send("control.environments.v1.environment-created", data);
-        until("the environment", || {
-            self.rows("Environments")
-                .iter()
-                .any(|e| e["environment"] == json!(name) || e.to_string().contains(name))
-        });
-    }
-
-    fn promotion(environment: &str, repository: &Repository, commit: &str, expired: bool) -> Value {
-        let mut approval =
-            json!({"approvalId": Uuid::new_v4(), "decidedBy": "ben", "decidedAt": "2026-01-01T00:00:00Z"});
-        if expired {
-            approval["expiresAt"] = json!("2026-01-02T00:00:00Z");
-        }
-        json!({"promotionId": Uuid::new_v4(), "tenantId": "acme", "projectId": "shop", "environmentId": environment,
-               "releaseId": Uuid::new_v4(), "approval": approval,
-               "program": {"repository": repository.path(), "path": "app", "commit": commit},
-               "configRefs": [], "secretRefs": []})
-    }
-
-    fn promote(&self, promotion: &Value) {
-        self.send("delivery.promotions.v1.promotion-approved", promotion.clone());
-    }
-
-    /// Every row of a table, as states.
-    fn rows(&self, table: &str) -> Vec<Value> {
-        let scan = json!({"TableName": format!("{STACK}-{table}"), "ConsistentRead": true});
-        let found = self.emulator.dynamodb("Scan", &scan);
-        let body = |item: &Value| serde_json::from_str(item["body"]["S"].as_str()?).ok();
-        found["Items"].as_array().into_iter().flatten().filter_map(body).collect()
-    }
-
-    fn runs(&self, environment: &str) -> Vec<Value> {
-        let all = self.rows("ProvisioningRuns");
-        all.into_iter().filter(|r| r["environment"] == json!(environment)).collect()
-    }
-
-    /// The run of an environment that is in that state.
-    fn run_in(&self, environment: &str, state: &str) -> Value {
-        poll(&format!("a run of {environment} to be {state}"), || {
-            let runs = self.runs(environment);
-            assert!(!runs.iter().any(|r| is(r, "Failed") && state != "Failed"), "{runs:#?}");
-            runs.into_iter().find(|r| is(r, state))
-        })
-    }
-
-    fn dead(&self, queue: &str) -> Vec<Value> {
-        let url = format!("{}{STACK}-{queue}-dead", self.emulator.queue_url_prefix());
-        let asked = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0,
-                           "MessageAttributeNames": ["All"]});
-        self.emulator.sqs("ReceiveMessage", &asked)["Messages"].as_array().cloned().unwrap_or_default()
-    }
-
-    /// Events of a run that the subscriber has received, by their topics' last part; it deletes none.
-    fn told(&self, run: &str) -> Vec<(String, Value)> {
-        let url = format!("{}subscriber", self.emulator.queue_url_prefix());
-        let mut told = vec![];
-        for _ in 0..20 {
-            let asked = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 1});
-            let some = self.emulator.sqs("ReceiveMessage", &asked);
-            let Some(some) = some["Messages"].as_array() else { break };
-            for message in some {
-                let event: Value = serde_json::from_str(message["Body"].as_str().unwrap()).unwrap();
-                let topic = event["detail-type"].as_str().unwrap_or_default();
-                let about = event["detail"]["data"]["provisioningRunId"] == json!(run);
-                let name = topic.rsplit('.').next().unwrap_or_default().to_owned();
-                if about && !told.iter().any(|(n, _)| *n == name) {
-                    told.push((name, event["detail"]["data"].clone()));
-                }
-            }
-        }
-        told
-    }
-}
-
-fn is(run: &Value, state: &str) -> bool {
-    run["state"] == json!(state) || run["state"]["state"] == json!(state) || run["state"].get(state).is_some()
-}
-
-fn id(run: &Value) -> String {
-    run["id"].as_str().unwrap().to_owned()
-}
+/// Deployed once for all cases.
+static DEPLOYED: LazyLock<Stack> = LazyLock::new(|| Stack::deploy(Emulator::start()));
 
 #[test]
 fn a_promotion_is_planned_applied_and_told_to_a_subscriber() {

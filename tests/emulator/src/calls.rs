@@ -1,8 +1,11 @@
 //! Calls of the emulator as an account's own tools make them, without a signature: it asks for none.
 
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 
 use crate::Emulator;
+use crate::programs::program;
 
 impl Emulator {
     fn request(&self, service: &str, target: &str, version: &str, body: &Value) -> Result<Value, String> {
@@ -43,6 +46,29 @@ impl Emulator {
     /// A call of SQS.
     pub fn sqs(&self, operation: &str, body: &Value) -> Value {
         self.call("sqs", &format!("AmazonSQS.{operation}"), "1.0", body)
+    }
+
+    /// Calls a function and waits; what it answered.
+    pub fn invoke(&self, function: &str, event: &Value) -> Value {
+        let url = format!("{}/2015-03-31/functions/{function}/invocations", self.url());
+        let mut answer = ureq::post(url).send(event.to_string().as_bytes()).expect("the emulator answers");
+        let text = answer.body_mut().read_to_string().expect("the emulator answers");
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{function} answered no JSON ({e}): {text}"))
+    }
+
+    /// A command of AWS's own command line; what it printed.
+    pub fn aws(&self, arguments: &[&str]) -> Value {
+        let mut command = Command::new(program("aws"));
+        command.args(arguments).args(["--output", "json"]).stdin(Stdio::null());
+        command.envs([
+            ("AWS_ENDPOINT_URL", &*self.url()),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_PAGER", ""),
+        ]);
+        command.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")]);
+        let output = command.output().expect("aws can be started");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
     /// The bytes of an object; None where there is none.

@@ -5,6 +5,7 @@ use std::process::Child;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::Recorder;
 use crate::programs::{free_port, healthy, tied};
 
 /// A running emulator; it ends with the test.
@@ -30,9 +31,21 @@ time.time = _moved
 impl Emulator {
     /// Starts one with nothing in it.
     pub fn start() -> Emulator {
+        let port = free_port();
+        Emulator::on(port, &format!("http://127.0.0.1:{port}"))
+    }
+
+    /// The same, with a recorder before it, for its functions.
+    pub fn recorded() -> (Emulator, Recorder) {
+        let port = free_port();
+        let recorder = Recorder::before(&format!("http://127.0.0.1:{port}"));
+        (Emulator::on(port, &recorder.url()), recorder)
+    }
+
+    /// On a port; functions reach it by that address.
+    fn on(port: u16, for_functions: &str) -> Emulator {
         let folder = tempfile::Builder::new().prefix("rc-emulator-").tempdir().unwrap();
         std::fs::write(folder.path().join("sitecustomize.py"), CLOCK).unwrap();
-        let port = free_port();
         let url = format!("http://127.0.0.1:{port}");
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let keep = |name: &str| std::env::var_os(name).unwrap_or_default();
@@ -51,7 +64,7 @@ impl Emulator {
                 ("IOT_MTLS_ENABLED", "0"),
                 ("SFTP_ENABLED", "0"),
                 ("LOG_LEVEL", "WARNING"),
-                ("AWS_ENDPOINT_URL", &url),
+                ("AWS_ENDPOINT_URL", for_functions),
                 ("NO_COLOR", "1"),
             ])
             .current_dir(folder.path())

@@ -1,9 +1,11 @@
 //! An AWS emulator of a test's own, and a proxy before it that fails as AWS does. Both are programs from the Python
-//! package index; `cargo xtask test` puts them into a folder and names it in `RUNTIME_CLOUD_TEST_EMULATOR`.
+//! package index; `cargo xtask test` puts them into a folder and names it in `RUNTIME_CLOUD_TEST_EMULATOR`. A recorder
+//! writes down what functions ask of it.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test without its emulator has failed"
 )]
 
@@ -11,6 +13,12 @@ mod calls;
 mod emulator;
 mod programs;
 mod proxy;
+mod recorded;
+mod recorder;
+pub mod rights;
+pub mod write_units;
 
 pub use emulator::Emulator;
 pub use proxy::Proxy;
+pub use recorded::Recorded;
+pub use recorder::Recorder;

@@ -70,6 +70,11 @@ impl Account {
         runtime_cloud_aws::sqs(&self.config)
     }
 
+    /// What its names begin with.
+    pub fn prefix(&self) -> String {
+        self.prefix.clone()
+    }
+
     pub fn tables(&self) -> Tables {
         Tables { prefix: self.prefix.clone() }
     }
