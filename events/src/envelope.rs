@@ -107,13 +107,19 @@ impl Envelope {
         })
     }
 
-    /// Wraps one of our events. `correlation` and `causation` are the ids of the work that made it.
+    /// The trace that the event belongs to; none, if what stands there is no trace.
+    pub fn trace(&self) -> Option<TraceParent> {
+        self.traceparent.as_deref().and_then(|t| t.parse().ok())
+    }
+
+    /// Wraps one of our events. `correlation` and `causation` are the ids of the work that made it, `trace` its span.
     pub fn of(
         event: &Event,
         id: EventId,
         time: DateTime<Utc>,
         correlation: Option<String>,
         causation: Option<String>,
+        trace: Option<TraceParent>,
     ) -> serde_json::Result<Envelope> {
         Ok(Envelope {
             specversion: "1.0".to_owned(),
@@ -126,7 +132,7 @@ impl Envelope {
             tenantid: Some(event.tenant().clone()),
             correlationid: correlation,
             causationid: causation,
-            traceparent: None,
+            traceparent: trace.map(|t| t.to_string()),
             data: event.data()?,
         })
     }

@@ -25,6 +25,7 @@ mod reconciliation_proposed;
 mod runtime_drift_detected;
 mod sandbox_released;
 mod specification_declared;
+mod trace;
 mod worker_pool_state_changed;
 
 pub use approval_decided::{ApprovalDecided, Decision};
@@ -51,4 +52,5 @@ pub use reconciliation_proposed::ReconciliationProposed;
 pub use runtime_drift_detected::RuntimeDriftDetected;
 pub use sandbox_released::SandboxReleased;
 pub use specification_declared::SpecificationDeclared;
+pub use trace::{NoTrace, TraceParent};
 pub use worker_pool_state_changed::WorkerPoolStateChanged;

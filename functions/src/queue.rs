@@ -90,6 +90,7 @@ impl Queues {
                 Ok(envelope) => {
                     delivery.message.correlation =
                         envelope.correlationid.clone().unwrap_or_else(|| envelope.id.clone());
+                    delivery.message.trace = envelope.trace();
                     delivery.message.body = serde_json::to_vec(&envelope).unwrap_or_default();
                 }
                 Err(e) => {
@@ -113,13 +114,16 @@ impl Queues {
             let cx = Cx {
                 message: delivery.message.id,
                 correlation: delivery.message.correlation.clone(),
+                trace: delivery.message.trace,
                 now: self.clock.now(),
                 attempt: delivery.failures + 1,
                 deadline,
             };
             match consumer.deliver(&delivery.message.body, &cx).await {
                 Ok(report) => {
-                    tracing::info!(queue = row.name, message = %cx.message, correlation = cx.correlation, %report, "done");
+                    metrics::late(&report);
+                    let (correlation, trace) = (&cx.correlation, cx.span().trace_id());
+                    tracing::info!(queue = row.name, message = %cx.message, correlation, trace, %report, "done");
                     return Ok(Came::Done);
                 }
                 Err(Fault::Wait { delay, .. }) if is_race(delay, races) => {

@@ -102,7 +102,7 @@ pub fn message(body: &[u8]) -> Result<Message, Fault> {
         Phase::Plan => (Planner::ROW.name, serde_json::to_vec(&PlanRun { tenant, environment, run })?),
         Phase::Apply => (Applier::ROW.name, serde_json::to_vec(&ApplyRun { tenant, environment, run })?),
     };
-    Ok(Message { id, queue: queue.to_owned(), group, body, correlation: run.to_string() })
+    Ok(Message { id, queue: queue.to_owned(), group, body, correlation: run.to_string(), trace: None })
 }
 
 #[cfg(test)]

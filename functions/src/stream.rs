@@ -9,6 +9,8 @@ use ports::queue::{Message, Queue};
 use ports::{Bus, PortError};
 use serde_json::Value;
 
+use crate::metrics;
+
 /// Where letters go.
 pub struct Outbox<'a> {
     /// Events.
@@ -60,22 +62,16 @@ impl Outbox<'_> {
         let mut events = vec![];
         let mut messages = vec![];
         for one in carried {
-            match &one.letter.body {
-                LetterBody::Event(envelope) => events.push((one, &**envelope)),
-                LetterBody::Message { queue, group, body, correlation } => messages.push((
-                    one,
-                    Message {
-                        id: one.letter.id,
-                        queue: queue.clone(),
-                        group: group.clone(),
-                        body: body.clone(),
-                        correlation: correlation.clone(),
-                    },
-                )),
+            if let LetterBody::Event(envelope) = &one.letter.body {
+                events.push((one, &**envelope));
             }
+            messages.extend(Message::of(&one.letter).map(|message| (one, message)));
         }
         let envelopes: Vec<_> = events.iter().map(|(_, e)| *e).collect();
         for ((one, envelope), sent) in events.iter().zip(self.bus.publish_all(&envelopes).await) {
+            if sent.is_ok() {
+                metrics::told(&envelope.topic);
+            }
             let body = || serde_json::to_value(envelope).unwrap_or_default();
             failed = self.came(one.record, failed, sent, body).await;
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use application::catalog::{HANDLERS, Row, Trigger, WORKERS};
+use application::catalog::{HANDLERS, WORKERS};
 use application::finish::Finisher;
 use application::settings::Settings;
 use application::work::consumer;
@@ -83,7 +83,7 @@ impl Account {
             counts_table: format!("{}Messages", variable("RUNTIME_CLOUD_TABLES")?),
             queues: SqsQueues {
                 url_prefix: variable("RUNTIME_CLOUD_QUEUES")?,
-                fifo: WORKERS.iter().filter(|row| has_queue(row)).map(|row| row.name.to_owned()).collect(),
+                fifo: WORKERS.iter().map(|row| row.name.to_owned()).collect(),
                 standard,
             },
             clock: Arc::new(SystemClock),
@@ -154,11 +154,6 @@ impl Account {
             version: format!("runtime-cloud {} on Lambda", env!("CARGO_PKG_VERSION")),
         })
     }
-}
-
-/// A worker that a schedule wakes has none here: its function is called.
-fn has_queue(row: &Row) -> bool {
-    matches!(row.trigger, Trigger::Event(_))
 }
 
 /// The queue of what the jobs' bucket tells.
@@ -255,7 +250,9 @@ pub async fn run_watch(account: &Account) -> Result<RunWatch, DoorError> {
     let (jobs, rows) = (account.jobs()?, account.artifacts("rows/")?);
     let (jobs, rows) = tokio::join!(jobs.warm("jobs/"), rows.warm());
     jobs.and(rows)?;
-    Ok(RunWatch { store: account.store().await?, runner, settings: settings()? })
+    let queue = Arc::new(account.queue()?);
+    aws::meet_sqs(&account.config).await;
+    Ok(RunWatch { store: account.store().await?, runner, queue, settings: settings()? })
 }
 
 /// The handlers of inbound events.

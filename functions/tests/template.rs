@@ -14,9 +14,12 @@ use application::catalog::{
 use events::{ApprovalDecided, EnvironmentCreated, InboundData, PromotionApproved};
 use serde_norway::Value;
 
-/// The template without what CloudFormation's short functions mean: `!Ref X` reads as X.
+/// The template without what CloudFormation's short functions mean: `!Ref X` reads as X, and a choice as its first.
 fn plain(value: Value) -> Value {
     match value {
+        Value::Tagged(tagged) if tagged.tag == "If" => {
+            plain(tagged.value.as_sequence().and_then(|s| s.get(1)).cloned().unwrap_or_default())
+        }
         Value::Tagged(tagged) => plain(tagged.value),
         Value::Sequence(all) => Value::Sequence(all.into_iter().map(plain).collect()),
         Value::Mapping(map) => Value::Mapping(map.into_iter().map(|(k, v)| (k, plain(v))).collect()),
@@ -49,22 +52,17 @@ fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
 fn workers_have_their_queue_their_group_and_their_concurrency() {
     for row in WORKERS {
         let function = properties(&format!("{}Function", row.name));
-        match row.trigger {
-            Trigger::Event(_) => {
-                let queue = properties(&format!("{}Queue", row.name));
-                assert_eq!(at(&queue, "FifoQueue"), &Value::Bool(true), "{}", row.name);
-                assert_eq!(at(&queue, "RedrivePolicy.maxReceiveCount"), &Value::from(row.deliveries));
-                assert_eq!(at(&properties(&format!("{}Dead", row.name)), "FifoQueue"), &Value::Bool(true));
-                let mapping = at(&function, &format!("Events.{}.Properties", row.name));
-                // One message: those behind a poisoned one don't share its attempts (Rule 10).
-                assert_eq!(at(mapping, "BatchSize"), &Value::from(1), "{}", row.name);
-                let at_once = at(mapping, "ScalingConfig.MaximumConcurrency");
-                assert_eq!(at_once, &Value::from(row.concurrency), "{}", row.name);
-            }
-            Trigger::Schedule(_) => {
-                assert_eq!(at(&function, "Events.Tick.Properties.Schedule"), &Value::from("rate(1 minute)"));
-                assert_eq!(at(&function, "ReservedConcurrentExecutions"), &Value::from(row.concurrency));
-            }
+        let queue = properties(&format!("{}Queue", row.name));
+        assert_eq!(at(&queue, "FifoQueue"), &Value::Bool(true), "{}", row.name);
+        assert_eq!(at(&queue, "RedrivePolicy.maxReceiveCount"), &Value::from(row.deliveries));
+        assert_eq!(at(&properties(&format!("{}Dead", row.name)), "FifoQueue"), &Value::Bool(true));
+        let mapping = at(&function, &format!("Events.{}.Properties", row.name));
+        // One message: those behind a poisoned one don't share its attempts (Rule 10).
+        assert_eq!(at(mapping, "BatchSize"), &Value::from(1), "{}", row.name);
+        let at_once = at(mapping, "ScalingConfig.MaximumConcurrency");
+        assert_eq!(at_once, &Value::from(row.concurrency), "{}", row.name);
+        if let Trigger::Schedule(_) = row.trigger {
+            assert_eq!(at(&function, "Events.Tick.Properties.Schedule"), &Value::from("rate(1 minute)"));
         }
     }
 }
@@ -121,6 +119,33 @@ fn rows_and_receipts_are_kept_safe() {
         assert!(!at(&relay, &format!("Events.{table}")).is_null(), "{table}");
     }
     assert_eq!(streams.len(), 4);
+}
+
+#[test]
+fn a_task_holds_nothing_but_its_tools_and_what_was_sealed_for_its_job() {
+    let task = properties("RunnerTask");
+    let container = &at(&task, "ContainerDefinitions").as_sequence().unwrap()[0];
+    assert_eq!(at(container, "Name"), &Value::from(aws::CONTAINER));
+    assert_eq!(at(container, "ReadonlyRootFilesystem"), &Value::Bool(true));
+    assert_ne!(at(container, "User"), &Value::from("0"));
+    let policies = at(&properties("RunnerTaskRole"), "Policies").clone();
+    let statements = at(&policies.as_sequence().unwrap()[0], "PolicyDocument.Statement").clone();
+    let actions: Vec<_> = statements
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .flat_map(|s| at(s, "Action").as_sequence().unwrap().clone())
+        .collect();
+    assert_eq!(actions, [Value::from("s3:GetObject"), Value::from("kms:Decrypt")]);
+    // It opens what was sealed for a job, and no row, receipt or secret.
+    let decrypt = &statements.as_sequence().unwrap()[1];
+    assert_eq!(at(decrypt, "Condition.Null")["kms:EncryptionContext:job"], Value::from("false"));
+    // Its end is told to the queue that wakes who ordered it.
+    let rule = properties("RunnerStoppedRule");
+    assert_eq!(at(&rule, "EventPattern.detail.lastStatus"), &Value::Sequence(vec!["STOPPED".into()]));
+    assert_eq!(at(&rule, "EventPattern.detail-type"), &Value::Sequence(vec!["ECS Task State Change".into()]));
+    let target = &at(&rule, "Targets").as_sequence().unwrap()[0];
+    assert_eq!(at(target, "Arn"), &Value::from("RunnerFinishedQueue.Arn"));
 }
 
 #[test]

@@ -67,7 +67,8 @@ where
     T: EventData + JsonSchema + DeserializeOwned + serde::Serialize + Into<Event>,
 {
     let (correlation, causation) = (Some(guid(900).to_string()), Some(guid(901).to_string()));
-    let envelope = Envelope::of(&data.into(), EventId(guid(999)), at(14), correlation, causation).unwrap();
+    let envelope =
+        Envelope::of(&data.into(), EventId(guid(999)), at(14), correlation, causation, None).unwrap();
     Sample { name: T::NAME, topic: T::TOPIC, envelope, schema: schema_for!(T), read: read::<T> }
 }
 

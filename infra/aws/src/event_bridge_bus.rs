@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::primitives::DateTime;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
-use events::Envelope;
+use events::{Envelope, TraceParent};
 use ports::{Bus, PortError};
 
 use crate::fault::fault;
@@ -48,6 +48,7 @@ impl EventBridgeBus {
             .detail_type(&envelope.topic)
             .detail(detail)
             .set_time(Some(DateTime::from_millis(envelope.time.timestamp_millis())))
+            .set_trace_header(envelope.trace().map(TraceParent::x_ray))
             .set_resources(envelope.subject.clone().map(|s| vec![s]))
             .build();
         Ok((entry, bytes))

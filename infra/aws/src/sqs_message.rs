@@ -26,6 +26,7 @@ pub struct SqsRecord {
 pub(crate) const ID: &str = "id";
 pub(crate) const GROUP: &str = "group";
 pub(crate) const CORRELATION: &str = "correlation";
+pub(crate) const TRACE: &str = "traceparent";
 pub(crate) const REASON: &str = "reason";
 
 impl SqsRecord {
@@ -41,6 +42,7 @@ impl SqsRecord {
             queue: queue.to_owned(),
             group: attribute(GROUP).or(self.group).unwrap_or_default(),
             correlation: attribute(CORRELATION).unwrap_or_else(|| id.to_string()),
+            trace: attribute(TRACE).and_then(|t| t.parse().ok()),
             body: self.body.into_bytes(),
         };
         Delivery { message, lease: self.receipt_handle, deliveries: self.receive_count, failures }

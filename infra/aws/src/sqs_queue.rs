@@ -1,7 +1,7 @@
 //! Queues on SQS. A worker's queue is first-in-first-out by the worker's group; a handler's is filled by rules of the
 //! bus, which know no groups. Failures are counted in a table: SQS counts only how often a message was received.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::{
-    Message as SqsMessage, MessageAttributeValue, MessageSystemAttributeName, SendMessageBatchRequestEntry,
+    Message as SqsMessage, MessageAttributeValue, MessageSystemAttributeName,
+    MessageSystemAttributeNameForSends, MessageSystemAttributeValue, SendMessageBatchRequestEntry,
 };
 use ports::queue::{DeadLetter, Delivery, Message, Queue};
 use ports::{Clock, PortError};
 use uuid::Uuid;
 
 use crate::fault::{fault, plain};
-use crate::sqs_message::{CORRELATION, GROUP, ID, REASON, SqsRecord, group_id};
+use crate::sqs_message::{CORRELATION, GROUP, ID, REASON, SqsRecord, TRACE, group_id};
 
 /// Which queues there are, and where.
 #[derive(Debug, Clone)]
@@ -91,11 +92,23 @@ fn body(message: &Message) -> Result<&str, PortError> {
 /// Attributes of a message; SQS allows none that is empty.
 fn attributes(message: &Message) -> Result<Vec<(String, MessageAttributeValue)>, PortError> {
     let id = message.id.to_string();
-    let all = [(ID, &id), (GROUP, &message.group), (CORRELATION, &message.correlation)];
+    let trace = message.trace.map(|t| t.to_string()).unwrap_or_default();
+    let all = [(ID, &id), (GROUP, &message.group), (CORRELATION, &message.correlation), (TRACE, &trace)];
     all.into_iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| Ok((name.to_owned(), attribute(value)?)))
         .collect()
+}
+
+/// The same trace, where Lambda looks for it.
+fn x_ray(
+    message: &Message,
+) -> Result<Option<HashMap<MessageSystemAttributeNameForSends, MessageSystemAttributeValue>>, PortError> {
+    let Some(trace) = message.trace else { return Ok(None) };
+    let value =
+        MessageSystemAttributeValue::builder().data_type("String").string_value(trace.x_ray()).build();
+    let value = value.map_err(|e| PortError::broken_by("a trace can't be written", "report this", e))?;
+    Ok(Some([(MessageSystemAttributeNameForSends::AwsTraceHeader, value)].into()))
 }
 
 fn record(message: SqsMessage) -> SqsRecord {
@@ -239,6 +252,7 @@ impl SqsQueue {
             .set_message_group_id(fifo.then(|| group_id(&message.group)))
             .set_message_deduplication_id(fifo.then(|| unique.to_owned()))
             .set_message_attributes(Some(attributes(message)?.into_iter().collect()))
+            .set_message_system_attributes(x_ray(message)?)
             .send()
             .await
             .map_err(|e| fault(url, e))?;
@@ -453,6 +467,7 @@ impl SqsQueue {
                     .set_message_group_id(fifo.then(|| group_id(&message.group)))
                     .set_message_deduplication_id(fifo.then(|| message.id.to_string()))
                     .set_message_attributes(Some(attributes(message)?.into_iter().collect()))
+                    .set_message_system_attributes(x_ray(message)?)
                     .build()
                     .map_err(|e| PortError::broken_by("a message can't be sent", "report this", e))
             })();

@@ -60,6 +60,7 @@ impl Bus for EmbeddedBus {
                 group: (rule.group)(envelope),
                 body: bytes.clone(),
                 correlation: correlation.clone(),
+                trace: envelope.trace(),
             });
         }
         let queues: Vec<String> = copies.iter().map(|c| c.queue.clone()).collect();

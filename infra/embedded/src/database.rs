@@ -11,8 +11,11 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{oneshot, watch};
 
 /// The versioned migrations, in their order.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_initial.sql"), include_str!("../migrations/0002_living.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_initial.sql"),
+    include_str!("../migrations/0002_living.sql"),
+    include_str!("../migrations/0003_trace.sql"),
+];
 
 /// How many writes share one commit at most.
 const GROUP: usize = 64;

@@ -29,14 +29,15 @@ fn after(now: i64, delay: Duration) -> i64 {
 
 /// Puts a message into the table; an id that is there already changes nothing.
 pub(crate) fn insert(c: &Connection, message: &Message, now: i64) -> rusqlite::Result<usize> {
-    let sql = "INSERT OR IGNORE INTO Messages (id, queue, grp, body, correlation, visible_at, sent_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)";
+    let sql = "INSERT OR IGNORE INTO Messages (id, queue, grp, body, correlation, trace, visible_at, sent_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)";
     c.prepare_cached(sql)?.execute(params![
         message.id.to_string(),
         message.queue,
         message.group,
         message.body,
         message.correlation,
+        message.trace.map(|t| t.to_string()),
         now
     ])
 }
@@ -222,7 +223,7 @@ impl Queue for EmbeddedQueue {
 /// The first message of a queue whose group is free: an earlier one of the same group, received or waiting for its
 /// next attempt, is in the way of all behind it.
 fn first(c: &Connection, queue: &str, now: i64) -> rusqlite::Result<Option<(i64, Delivery)>> {
-    let sql = "SELECT seq, id, grp, body, correlation, deliveries, failures FROM Messages m
+    let sql = "SELECT seq, id, grp, body, correlation, deliveries, failures, trace FROM Messages m
                WHERE queue = ?1 AND state = 'ready' AND visible_at <= ?2
                  AND (lease_until IS NULL OR lease_until <= ?2)
                  AND NOT EXISTS (SELECT 1 FROM Messages e WHERE e.queue = m.queue AND e.grp = m.grp
@@ -237,6 +238,7 @@ fn first(c: &Connection, queue: &str, now: i64) -> rusqlite::Result<Option<(i64,
                 group: r.get(2)?,
                 body: r.get(3)?,
                 correlation: r.get(4)?,
+                trace: r.get::<_, Option<String>>(7)?.and_then(|t| t.parse().ok()),
             };
             Ok((
                 r.get(0)?,

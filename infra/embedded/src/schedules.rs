@@ -66,6 +66,7 @@ impl Schedules {
             group: schedule.group.to_owned(),
             body,
             correlation: name,
+            trace: None,
         };
         let queue = schedule.name;
         let fired = move |c: &Connection| {

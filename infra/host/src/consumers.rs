@@ -68,6 +68,7 @@ async fn handle(consumer: &dyn Consumer, queue: &dyn Queue, clock: &dyn Clock, d
         let cx = Cx {
             message: delivery.message.id,
             correlation: delivery.message.correlation.clone(),
+            trace: delivery.message.trace,
             now,
             attempt: delivery.failures + 1,
             deadline: now + TimeDelta::minutes(5),

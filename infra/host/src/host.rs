@@ -100,7 +100,8 @@ impl Host {
         if marker.exists() {
             let message = ports::Ids::fresh(&embedded::RandomIds);
             let now = wired.clock.now();
-            let cx = Cx { message, correlation: message.to_string(), now, attempt: 1, deadline: now };
+            let correlation = message.to_string();
+            let cx = Cx { message, correlation, trace: None, now, attempt: 1, deadline: now };
             let rolled = wired.api.recover.after_restore(&cx).await.map_err(|e| {
                 PortError::broken("the restored store can't be rolled forward", ports::error::chain(&e))
             })?;

@@ -179,8 +179,13 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
             settings: settings.clone(),
         })
         .into(),
-        consumer(RunWatch { store: store.clone(), runner: runner.clone(), settings: settings.clone() })
-            .into(),
+        consumer(RunWatch {
+            store: store.clone(),
+            runner: runner.clone(),
+            queue: Arc::new(queue.clone()),
+            settings: settings.clone(),
+        })
+        .into(),
         consumer(ProvisionPromotion { store: store.clone(), settings: settings.clone() }).into(),
         consumer(ProvisionBaseline { store: store.clone(), settings: settings.clone() }).into(),
         consumer(ApplyApproval { store: store.clone() }).into(),

@@ -122,10 +122,10 @@ pub const RUN_WATCH: Row = Row {
     outputs: &["ProvisioningFailed"],
     retry: Retry::Fixed(2),
     deliveries: 10,
-    idempotency_key: "window",
-    concurrency: 1,
-    group: "RunWatch",
-    needs: &["Store", "Runner"],
+    idempotency_key: "window + environmentId",
+    concurrency: 4,
+    group: "EnvironmentId",
+    needs: &["Store", "Runner", "Queue"],
 };
 
 /// The handlers of inbound events that are built.

@@ -46,18 +46,10 @@ impl Relay {
 
     /// Sends one letter.
     pub async fn forward(&self, letter: &Letter) -> Result<(), PortError> {
-        match &letter.body {
-            LetterBody::Event(envelope) => self.bus.publish(envelope).await,
-            LetterBody::Message { queue, group, body, correlation } => {
-                let message = Message {
-                    id: letter.id,
-                    queue: queue.clone(),
-                    group: group.clone(),
-                    body: body.clone(),
-                    correlation: correlation.clone(),
-                };
-                self.queue.send(&message).await
-            }
+        match (&letter.body, Message::of(letter)) {
+            (LetterBody::Event(envelope), _) => self.bus.publish(envelope).await,
+            (LetterBody::Message { .. }, Some(message)) => self.queue.send(&message).await,
+            (LetterBody::Message { .. }, None) => Ok(()),
         }
     }
 }

@@ -111,6 +111,7 @@ impl Api {
         Cx {
             message,
             correlation: message.to_string(),
+            trace: None,
             now,
             attempt: 1,
             deadline: now + chrono::TimeDelta::seconds(30),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::aggregate::Address;
 use domain::{Aggregate, Change, Facets, Key, Version, Versioned};
-use events::{Envelope, EventId};
+use events::{Envelope, EventId, TraceParent};
 use uuid::Uuid;
 
 use crate::cx::Cx;
@@ -50,6 +50,8 @@ pub enum LetterBody {
         body: Vec<u8>,
         /// The chain of work that it belongs to.
         correlation: String,
+        /// The span that sends it.
+        trace: Option<TraceParent>,
     },
 }
 
@@ -218,6 +220,7 @@ pub struct Commit {
     time: DateTime<Utc>,
     correlation: String,
     causation: String,
+    span: TraceParent,
     broken: Option<String>,
 }
 
@@ -234,6 +237,7 @@ impl Commit {
             time: cx.now,
             correlation: cx.correlation.clone(),
             causation: cx.message.to_string(),
+            span: cx.span(),
             broken: None,
         };
         commit.put(&change);
@@ -261,6 +265,7 @@ impl Commit {
             group: destination.group,
             body: destination.body,
             correlation: self.correlation.clone(),
+            trace: Some(self.span),
         };
         if let Some(Op::Put { row, letters, .. }) = self.ops.first_mut() {
             let id = letter_id(&row.key, row.version, letters.len());
@@ -329,6 +334,7 @@ impl Commit {
                 self.time,
                 Some(self.correlation.clone()),
                 Some(self.causation.clone()),
+                Some(self.span),
             );
             match envelope {
                 Ok(envelope) => letters.push(Letter { id, body: LetterBody::Event(Box::new(envelope)) }),

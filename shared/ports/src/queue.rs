@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use events::TenantId;
+use events::{TenantId, TraceParent};
 use uuid::Uuid;
 
+use crate::commit::{Letter, LetterBody};
 use crate::error::PortError;
 
 /// A message to send.
@@ -22,6 +23,25 @@ pub struct Message {
     pub body: Vec<u8>,
     /// The chain of work that it belongs to.
     pub correlation: String,
+    /// The span that sent it; None where nobody traced.
+    pub trace: Option<TraceParent>,
+}
+
+impl Message {
+    /// A letter that is a message; None for an event.
+    pub fn of(letter: &Letter) -> Option<Message> {
+        match &letter.body {
+            LetterBody::Event(_) => None,
+            LetterBody::Message { queue, group, body, correlation, trace } => Some(Message {
+                id: letter.id,
+                queue: queue.clone(),
+                group: group.clone(),
+                body: body.clone(),
+                correlation: correlation.clone(),
+                trace: *trace,
+            }),
+        }
+    }
 }
 
 /// A message that was received. It is hidden from others until its lease runs out.

@@ -37,6 +37,7 @@ impl Sample {
         Cx {
             message: Uuid::from_u128(0xc0_0000 + u128::from(message)),
             correlation: format!("work-{message}"),
+            trace: None,
             now: Sample::now(),
             attempt: 1,
             deadline: Sample::now() + TimeDelta::minutes(1),

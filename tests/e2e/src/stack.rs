@@ -36,9 +36,14 @@ outputs: {greeting: '${greeting}'}
 impl Stack {
     /// Deploys it, to an emulator that has nothing in it.
     pub fn deploy(emulator: Emulator) -> Stack {
-        let xtask = std::env::var("RUNTIME_CLOUD_TEST_XTASK").expect("`cargo xtask test` names itself");
-        let deployed = Command::new(xtask)
+        Stack::deploy_with(emulator, &[])
+    }
+
+    /// The same, with further parameters of the template.
+    pub fn deploy_with(emulator: Emulator, parameters: &[&str]) -> Stack {
+        let deployed = xtask()
             .args(["deploy", "--development", "--stack", STACK, "--endpoint", &emulator.url()])
+            .args(parameters.iter().flat_map(|p| ["--parameter", p]))
             .stdin(Stdio::null())
             .output()
             .expect("it runs");
@@ -137,6 +142,11 @@ impl Stack {
 
     /// Events of a run that the subscriber has received, by their topics' last part; it deletes none.
     pub fn told(&self, run: &str) -> Vec<(String, Value)> {
+        self.envelopes(run).into_iter().map(|(name, envelope)| (name, envelope["data"].clone())).collect()
+    }
+
+    /// The same as whole CloudEvents.
+    pub fn envelopes(&self, run: &str) -> Vec<(String, Value)> {
         let url = format!("{}subscriber", self.emulator.queue_url_prefix());
         let mut told = vec![];
         for _ in 0..20 {
@@ -149,12 +159,18 @@ impl Stack {
                 let about = event["detail"]["data"]["provisioningRunId"] == json!(run);
                 let name = topic.rsplit('.').next().unwrap_or_default().to_owned();
                 if about && !told.iter().any(|(n, _)| *n == name) {
-                    told.push((name, event["detail"]["data"].clone()));
+                    told.push((name, event["detail"].clone()));
                 }
             }
         }
         told
     }
+}
+
+/// The tasks of this workspace.
+#[expect(clippy::expect_used, clippy::disallowed_methods, reason = "a test without it has failed")]
+pub fn xtask() -> Command {
+    Command::new(std::env::var("RUNTIME_CLOUD_TEST_XTASK").expect("`cargo xtask test` names itself"))
 }
 
 /// Whether a run is in a state.

@@ -47,6 +47,66 @@ fn a_promotion_is_planned_applied_and_told_to_a_subscriber() {
 }
 
 #[test]
+fn a_trace_goes_on_from_event_to_event() {
+    let stack = &*DEPLOYED;
+    let repository = Repository::new();
+    let commit = repository.program(TWO_FILES);
+    stack.environment("traced", "development");
+    let topic = "delivery.promotions.v1.promotion-approved";
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let event = json!({"specversion": "1.0", "id": Uuid::new_v4(), "source": "/factory", "type": topic,
+                       "time": "2026-01-01T00:00:00Z", "traceparent": format!("00-{trace}-b7ad6b7169203331-01"),
+                       "data": Stack::promotion("traced", &repository, &commit, false)});
+    stack.put(topic, &event.to_string());
+    let run = id(&stack.run_in("traced", "Applied"));
+    let told = poll("both events", || Some(stack.envelopes(&run)).filter(|told| told.len() == 2));
+    let parents: Vec<&str> = told.iter().filter_map(|(_, e)| e["traceparent"].as_str()).collect();
+    assert_eq!(parents.len(), 2, "{told:?}");
+    assert!(parents.iter().all(|p| p.starts_with(&format!("00-{trace}-"))), "{parents:?}");
+    assert_ne!(parents[0], parents[1]);
+}
+
+#[test]
+fn an_approved_plan_under_which_configuration_moved_is_refused_as_stale() {
+    let stack = &*DEPLOYED;
+    let repository = Repository::new();
+    let commit = repository.program(TWO_FILES);
+    let configure = |value: &str| {
+        let name = format!("/{STACK}/acme/greeting");
+        let set =
+            ["ssm", "put-parameter", "--overwrite", "--type", "String", "--name", &name, "--value", value];
+        stack.emulator.aws(&set);
+    };
+    configure("hello");
+    stack.environment("stale", "production");
+    let mut promotion = Stack::promotion("stale", &repository, &commit, true);
+    promotion["configRefs"] = json!([{"key": "greeting", "ref": "greeting"}]);
+    stack.promote(&promotion);
+    let waits = stack.run_in("stale", "AwaitingApproval");
+    configure("goodbye");
+    let approval = json!({"approvalId": Uuid::new_v4(), "tenantId": "acme", "provisioningRunId": waits["id"],
+                          "planDigest": waits["plan"]["plan_digest"], "decision": "approved", "decidedBy": "zoe",
+                          "decidedAt": "2026-11-01T00:00:00Z"});
+    stack.send("control.approvals.v1.approval-decided", approval);
+    let failed = stack.run_in("stale", "Failed");
+    assert!(
+        failed.to_string().contains("PlanStale") || failed.to_string().contains("plan-stale"),
+        "{failed:#}"
+    );
+    assert!(failed.to_string().contains("nothing was touched"), "{failed:#}");
+    // Pulumi was never asked.
+    let jobs = format!("{STACK}-jobs-000000000000-us-east-1");
+    let ordered = format!("jobs/acme/stale/{}/apply-1/in/ordered.json", id(&failed));
+    assert!(stack.emulator.object(&jobs, &ordered).is_none());
+    until("the subscriber to have heard of it", || {
+        stack
+            .told(&id(&failed))
+            .iter()
+            .any(|(name, data)| name == "provisioning-failed" && data.to_string().contains("plan-stale"))
+    });
+}
+
+#[test]
 fn a_plan_in_production_waits_for_its_approval_and_is_applied_with_it() {
     let stack = &*DEPLOYED;
     let repository = Repository::new();

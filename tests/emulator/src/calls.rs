@@ -43,6 +43,11 @@ impl Emulator {
         self.call("events", &format!("AWSEvents.{operation}"), "1.1", body)
     }
 
+    /// A call of ECS.
+    pub fn ecs(&self, operation: &str, body: &Value) -> Value {
+        self.call("ecs", &format!("AmazonEC2ContainerServiceV20141113.{operation}"), "1.1", body)
+    }
+
     /// A call of SQS.
     pub fn sqs(&self, operation: &str, body: &Value) -> Value {
         self.call("sqs", &format!("AmazonSQS.{operation}"), "1.0", body)

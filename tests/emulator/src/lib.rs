@@ -16,9 +16,11 @@ mod proxy;
 mod recorded;
 mod recorder;
 pub mod rights;
+mod tasks;
 pub mod write_units;
 
 pub use emulator::Emulator;
 pub use proxy::Proxy;
 pub use recorded::Recorded;
 pub use recorder::Recorder;
+pub use tasks::{RunningTask, Tasks};

@@ -22,6 +22,7 @@ fn message() -> Message {
         group: "g".to_owned(),
         body: b"{}".to_vec(),
         correlation: String::new(),
+        trace: None,
     }
 }
 

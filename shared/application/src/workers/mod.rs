@@ -6,4 +6,4 @@ pub mod run_watch;
 
 pub use applier::{Applier, ApplyRun};
 pub use planner::{PlanRun, Planner};
-pub use run_watch::{RunWatch, WatchRuns};
+pub use run_watch::{DueRuns, RunWatch, WatchRuns, Watched};

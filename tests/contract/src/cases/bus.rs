@@ -49,8 +49,15 @@ fn event(number: u128) -> Envelope {
     let Event::SpecificationDeclared(data) = change.events()[0].clone() else { panic!("another event") };
     let data =
         SpecificationDeclared { specification_id: events::SpecificationId(Uuid::from_u128(number)), ..data };
-    Envelope::of(&data.into(), EventId(Uuid::from_u128(number)), Sample::now(), Some("work".to_owned()), None)
-        .unwrap()
+    Envelope::of(
+        &data.into(),
+        EventId(Uuid::from_u128(number)),
+        Sample::now(),
+        Some("work".to_owned()),
+        None,
+        None,
+    )
+    .unwrap()
 }
 
 async fn publish(subject: &Subject, envelope: &Envelope) {

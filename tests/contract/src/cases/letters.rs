@@ -52,6 +52,7 @@ async fn an_event_has_the_id_of_its_carrier_version_and_index(db: Database) {
     assert_eq!(envelope.tenantid, Some(Sample::tenant("acme")));
     assert_eq!(envelope.correlationid.as_deref(), Some("work-5"));
     assert_eq!(envelope.causationid, Some(Sample::cx_of(5).message.to_string()));
+    assert_eq!(envelope.trace(), Some(Sample::cx_of(5).span()));
 }
 
 async fn events_and_messages_leave_in_their_order(db: Database) {
@@ -116,10 +117,11 @@ async fn a_parked_letter_lets_the_others_go(db: Database) {
 async fn a_message_stays_what_it_was(db: Database) {
     db.written(Commit::of(Sample::slot("acme", "e1"), &Sample::cx_of(9)).queue(wake("g/é"))).await;
     let letters = db.letters.pending(10).await.unwrap();
-    let LetterBody::Message { queue, group, body, correlation } = &letters[0].body else {
+    let LetterBody::Message { queue, group, body, correlation, trace } = &letters[0].body else {
         panic!("{letters:?}")
     };
     assert_eq!((queue.as_str(), group.as_str(), correlation.as_str()), ("Planner", "g/é", "work-9"));
+    assert_eq!(*trace, Some(Sample::cx_of(9).span()));
     let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
     assert_eq!(json(body), json(&wake("g").body));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use events::TraceParent;
 use ports::Queue;
 use ports::queue::{Delivery, Message};
 use uuid::Uuid;
@@ -40,6 +41,7 @@ pub(super) fn message(number: u128, group: &str) -> Message {
         group: group.to_owned(),
         body: format!("{{\"n\":{number}}}").into_bytes(),
         correlation: format!("work-{number}"),
+        trace: Some(TraceParent::of_chain(&format!("work-{number}"))),
     }
 }
 
