@@ -59,6 +59,14 @@ impl Workspace {
     pub fn cargo(&self, subcommand: &str) -> Command {
         let mut command = Command::new(&self.cargo);
         command.current_dir(&self.root).arg(subcommand).stdin(Stdio::null());
+        // Cargo told this program, or the test that began it, what it was built from. Build scripts that look at the
+        // same names would take that for a change, and much would be built again.
+        for (name, _) in std::env::vars_os() {
+            let told = name.to_string_lossy();
+            if told.starts_with("CARGO_PKG_") || told.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(&name);
+            }
+        }
         command
     }
 
