@@ -13,7 +13,8 @@ cargo xtask COMMAND
   lint [--advisories]  everything that CI refuses; --advisories also asks the database of known vulnerabilities
   tools                gets Pulumi and says where it is
   deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
-                       credentials: --stack NAME, --class development|production, --target TRIPLE;
+                       credentials: --stack NAME, --class development|production, --target TRIPLE,
+                       --parameter NAME=VALUE for any other parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
                        them: --stack NAME, --endpoint URL

@@ -14,7 +14,7 @@ use crate::{emulator, publish_tools, pulumi};
 
 /// The functions, by the names of their binaries.
 pub const FUNCTIONS: &[&str] =
-    &["planner", "applier", "run-watch", "inbound-events", "outbox-relay", "runner"];
+    &["planner", "applier", "run-watch", "inbound-events", "outbox-relay", "api", "runner"];
 
 /// As the tests build it: another selection of packages would build everything again.
 const ALL: &[&str] = &["--workspace", "--all-targets"];
@@ -32,6 +32,8 @@ pub struct Wanted {
     pub target: Option<String>,
     /// Unoptimised functions, and the provider of this machine among the tools: for emulators alone.
     pub development: bool,
+    /// Further parameters of template.yaml, as NAME=VALUE. Those that aren't given stay as they are.
+    pub parameters: Vec<String>,
 }
 
 impl Default for Wanted {
@@ -42,6 +44,7 @@ impl Default for Wanted {
             class: "development".to_owned(),
             target: None,
             development: false,
+            parameters: vec![],
         }
     }
 }
@@ -63,6 +66,7 @@ impl Wanted {
                 "--endpoint" => wanted.endpoint = Some(value()?),
                 "--class" => wanted.class = value()?,
                 "--target" => wanted.target = Some(value()?),
+                "--parameter" => wanted.parameters.push(parameter(value()?)?),
                 _ => return Err(Stop::new(format!("deploy knows no {option}"))),
             }
         }
@@ -75,6 +79,13 @@ impl Wanted {
     fn architecture(&self) -> &'static str {
         let target = self.target.as_deref().unwrap_or(env::consts::ARCH);
         if target.starts_with("aarch64") { "arm64" } else { "x86_64" }
+    }
+}
+
+fn parameter(given: String) -> Result<String, Stop> {
+    match given.split_once('=') {
+        Some((name, _)) if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()) => Ok(given),
+        Some(_) | None => Err(Stop::new(format!("--parameter {given} is no NAME=VALUE"))),
     }
 }
 
@@ -147,6 +158,8 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
         parameters.push("CertificateFile=/etc/ssl/certs/ca-certificates.crt".to_owned());
         parameters.push("Archive=no".to_owned());
     }
+    // The last one of a name counts.
+    parameters.extend(wanted.parameters.iter().cloned());
     let packaged = text(&packaged);
     let mut arguments = vec![
         "cloudformation",

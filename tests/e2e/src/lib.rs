@@ -1,11 +1,13 @@
 //! Drives the real program from outside: a host process on a data folder of its own, its command line, Git
 //! repositories, Pulumi. Nothing here is a stand-in.
 
+mod deployed;
 mod host;
 mod http;
 mod poll;
 mod repository;
 
+pub use deployed::{Deployed, STACK};
 pub use host::{Answer, HostProcess};
 pub use http::Reply;
 pub use poll::{poll, until};

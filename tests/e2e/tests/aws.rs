@@ -8,19 +8,20 @@
     reason = "a test ends by panicking, and makes its own ids"
 )]
 
-use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use emulator::Emulator;
-use runtime_cloud_e2e::{Repository, poll, until};
+use runtime_cloud_e2e::{Deployed, Repository, STACK, poll, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-const STACK: &str = "rc";
-
 /// A stack, deployed once for all cases; each has environments of its own.
-struct Stack {
-    emulator: Emulator,
+struct Stack(Deployed);
+
+impl std::ops::Deref for Stack {
+    type Target = Deployed;
+    fn deref(&self) -> &Deployed {
+        &self.0
+    }
 }
 
 static DEPLOYED: LazyLock<Stack> = LazyLock::new(Stack::deploy);
@@ -34,15 +35,7 @@ outputs: {greeting: '${greeting}'}
 
 impl Stack {
     fn deploy() -> Stack {
-        let emulator = Emulator::start();
-        let xtask = std::env::var("RUNTIME_CLOUD_TEST_XTASK").expect("`cargo xtask test` names itself");
-        let deployed = Command::new(xtask)
-            .args(["deploy", "--development", "--stack", STACK, "--endpoint", &emulator.url()])
-            .stdin(Stdio::null())
-            .output()
-            .expect("it runs");
-        assert!(deployed.status.success(), "{}", String::from_utf8_lossy(&deployed.stderr));
-        let stack = Stack { emulator };
+        let stack = Stack(Deployed::new(&[]));
         stack.subscribe();
         stack
     }
@@ -56,19 +49,6 @@ impl Stack {
         let target = json!({"Id": "q", "Arn": "arn:aws:sqs:us-east-1:000000000000:subscriber"});
         let targets = json!({"Rule": "subscriber", "EventBusName": STACK, "Targets": [target]});
         self.emulator.events("PutTargets", &targets);
-    }
-
-    fn send(&self, topic: &str, data: Value) {
-        let event = json!({"specversion": "1.0", "id": Uuid::new_v4(), "source": "/factory", "type": topic,
-                           "time": "2026-01-01T00:00:00Z", "data": data});
-        self.put(topic, &event.to_string());
-    }
-
-    fn put(&self, topic: &str, detail: &str) {
-        let entry =
-            json!({"Source": "/factory", "DetailType": topic, "Detail": detail, "EventBusName": STACK});
-        let sent = self.emulator.events("PutEvents", &json!({"Entries": [entry]}));
-        assert_eq!(sent["FailedEntryCount"], 0, "{sent}");
     }
 
     fn environment(&self, name: &str, class: &str) {
@@ -98,14 +78,6 @@ impl Stack {
         self.send("delivery.promotions.v1.promotion-approved", promotion.clone());
     }
 
-    /// Every row of a table, as states.
-    fn rows(&self, table: &str) -> Vec<Value> {
-        let scan = json!({"TableName": format!("{STACK}-{table}"), "ConsistentRead": true});
-        let found = self.emulator.dynamodb("Scan", &scan);
-        let body = |item: &Value| serde_json::from_str(item["body"]["S"].as_str()?).ok();
-        found["Items"].as_array().into_iter().flatten().filter_map(body).collect()
-    }
-
     fn runs(&self, environment: &str) -> Vec<Value> {
         let all = self.rows("ProvisioningRuns");
         all.into_iter().filter(|r| r["environment"] == json!(environment)).collect()
@@ -118,13 +90,6 @@ impl Stack {
             assert!(!runs.iter().any(|r| is(r, "Failed") && state != "Failed"), "{runs:#?}");
             runs.into_iter().find(|r| is(r, state))
         })
-    }
-
-    fn dead(&self, queue: &str) -> Vec<Value> {
-        let url = format!("{}{STACK}-{queue}-dead", self.emulator.queue_url_prefix());
-        let asked = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0,
-                           "MessageAttributeNames": ["All"]});
-        self.emulator.sqs("ReceiveMessage", &asked)["Messages"].as_array().cloned().unwrap_or_default()
     }
 
     /// Events of a run that the subscriber has received, by their topics' last part; it deletes none.
