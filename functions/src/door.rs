@@ -30,6 +30,14 @@ pub enum DoorError {
     /// A port.
     #[error("{}", .0.chain())]
     Port(#[from] PortError),
+    /// Where keys would come from.
+    #[error(
+        "{0} is no https URL: keys that check tokens come over TLS alone; correct the stack's parameters"
+    )]
+    Issuer(String),
+    /// What fetches them.
+    #[error("keys can't be fetched: {0}; see the function's certificates")]
+    Client(String),
     /// The policies.
     #[error("the policies can't be read: {0}")]
     Policies(#[from] policies::PolicyError),

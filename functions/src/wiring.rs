@@ -40,11 +40,16 @@ impl Account {
     pub async fn store(&self) -> Result<Store, DoorError> {
         let rows = DynamoRows {
             client: aws::dynamodb(&self.config),
-            tables: Tables { prefix: variable("RUNTIME_CLOUD_TABLES")? },
+            tables: self.tables()?,
             bodies: Arc::new(self.artifacts("rows/")?),
         };
         rows.warm().await?;
         Ok(Store::new(Arc::new(rows)))
+    }
+
+    /// Names of the tables.
+    pub fn tables(&self) -> Result<Tables, DoorError> {
+        Ok(Tables { prefix: variable("RUNTIME_CLOUD_TABLES")? })
     }
 
     /// Artifacts below a prefix.

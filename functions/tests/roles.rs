@@ -15,6 +15,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("create_secret", &["secretsmanager:CreateSecret"]),
     ("decrypt", &["kms:Decrypt"]),
     ("delete_message", &["sqs:DeleteMessage"]),
+    ("delete_item", &["dynamodb:DeleteItem"]),
     ("describe_table", &["dynamodb:DescribeTable"]),
     ("describe_tasks", &["ecs:DescribeTasks"]),
     ("encrypt", &["kms:Encrypt"]),

@@ -12,6 +12,7 @@ use application::catalog::{
     APPLY_APPROVAL, HANDLERS, PROVISION_BASELINE, PROVISION_PROMOTION, Trigger, WORKERS,
 };
 use events::{ApprovalDecided, EnvironmentCreated, InboundData, PromotionApproved};
+use runtime_cloud_functions::operations::KINDS;
 use serde_norway::Value;
 
 /// The template without what CloudFormation's short functions mean: `!Ref X` reads as X, and a choice as its first.
@@ -118,7 +119,29 @@ fn rows_and_receipts_are_kept_safe() {
     for table in &streams {
         assert!(!at(&relay, &format!("Events.{table}")).is_null(), "{table}");
     }
-    assert_eq!(streams.len(), 4);
+    // And each is looked at by the doctor.
+    let looked_at: Vec<String> = KINDS.map(|kind| kind.table().to_owned()).into();
+    assert_eq!(streams, looked_at);
+}
+
+#[test]
+fn there_is_an_api_where_there_is_an_issuer() {
+    let of_the_api: Vec<_> = resources().into_iter().filter(|(name, _)| name.starts_with("Api")).collect();
+    assert_eq!(of_the_api.len(), 7);
+    for (name, resource) in of_the_api {
+        assert_eq!(at(&resource, "Condition"), &Value::from("HasApi"), "{name}");
+    }
+    assert_eq!(at(&properties("ApiLogs"), "RetentionInDays"), &Value::from(365));
+    // Whoever may call it from anywhere may do so by its URL alone.
+    assert_eq!(at(&properties("ApiMayBeAsked"), "FunctionUrlAuthType"), &Value::from("NONE"));
+    assert_eq!(at(&properties("ApiMayBeInvoked"), "InvokedViaFunctionUrl"), &Value::Bool(true));
+    // It reads credentials of repositories, and starts no run itself.
+    let policies = serde_norway::to_string(at(&properties("ApiFunction"), "Policies")).unwrap();
+    let secrets: Vec<&str> = policies.lines().filter(|l| l.contains(":secret:")).collect();
+    assert!(matches!(secrets.as_slice(), [one] if one.ends_with("/values/*/git.3A*")), "{secrets:?}");
+    for action in ["lambda:", "sts:", "secretsmanager:Put", "dynamodb:Scan"] {
+        assert!(!policies.contains(action), "{action}: {policies}");
+    }
 }
 
 #[test]

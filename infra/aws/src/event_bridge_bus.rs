@@ -130,12 +130,8 @@ impl Bus for EventBridgeBus {
     }
 }
 
-/// The CloudEvent in what a rule of the bus sends to a queue.
+/// The CloudEvent in what a rule of the bus sends to a queue; alone, as it is among the dead letters, it is one too.
 pub fn event_of(body: &[u8]) -> Result<Envelope, PortError> {
-    #[derive(serde::Deserialize)]
-    struct Sent {
-        detail: serde_json::Value,
-    }
     let refused = |e: serde_json::Error| {
         PortError::broken_by(
             format!("it is no CloudEvent in an EventBridge event: {e}"),
@@ -143,6 +139,9 @@ pub fn event_of(body: &[u8]) -> Result<Envelope, PortError> {
             e,
         )
     };
-    let sent: Sent = serde_json::from_slice(body).map_err(refused)?;
-    serde_json::from_value(sent.detail).map_err(refused)
+    let mut sent: serde_json::Value = serde_json::from_slice(body).map_err(refused)?;
+    let alone = sent.get("specversion").is_some();
+    let event =
+        if alone { sent } else { sent.get_mut("detail").map(serde_json::Value::take).unwrap_or_default() };
+    serde_json::from_value(event).map_err(refused)
 }

@@ -6,6 +6,7 @@ mod dynamo_rows;
 mod dynamo_write;
 mod event_bridge_bus;
 mod fault;
+mod health;
 mod job_role;
 mod lambda_place;
 mod names;
@@ -20,11 +21,13 @@ mod task_place;
 mod warm;
 
 pub use aws_config::SdkConfig;
+pub use aws_sdk_dynamodb::Client as DynamoDb;
 pub use connect::{
     connect, connect_as, dynamodb, ecs, event_bridge, kms, lambda, named, s3, secrets_manager, sqs, ssm, sts,
 };
 pub use dynamo_rows::{DynamoRows, Tables};
 pub use event_bridge_bus::{EventBridgeBus, event_of};
+pub use health::{answers, is_locked, is_versioned};
 pub use job_role::{JobCredentials, JobKeys, JobRole};
 pub use lambda_place::{JobInvocation, LambdaPlace};
 pub use names::safe_name;

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use aws_sdk_ssm::Client;
+use aws_sdk_ssm::error::ProvideErrorMetadata;
 use aws_sdk_ssm::types::{ParameterTier, ParameterType};
 use events::TenantId;
 use ports::PortError;
@@ -27,12 +28,13 @@ impl ParameterStore {
         format!("/{}/{}/{}", self.prefix, safe_name(tenant.as_str()), safe_name(reference))
     }
 
-    /// Stores a value; the same value again keeps its version.
-    pub async fn set(&self, tenant: &TenantId, reference: &str, value: &str) -> Result<(), PortError> {
-        if self.resolve(tenant, reference).await?.is_some_and(|found| found.value == value) {
-            return Ok(());
+    /// Stores a value; its version. The same value again keeps it.
+    pub async fn set(&self, tenant: &TenantId, reference: &str, value: &str) -> Result<i64, PortError> {
+        if let Some(found) = self.resolve(tenant, reference).await?.filter(|found| found.value == value) {
+            return Ok(found.version.parse().unwrap_or_default());
         }
-        self.client
+        let set = self
+            .client
             .put_parameter()
             .name(self.name(tenant, reference))
             .value(value)
@@ -40,9 +42,15 @@ impl ParameterStore {
             .tier(ParameterTier::IntelligentTiering)
             .overwrite(true)
             .send()
-            .await
-            .map_err(|e| fault(WHAT, e))?;
-        Ok(())
+            .await;
+        match set {
+            Ok(set) => Ok(set.version),
+            Err(e) if e.code() == Some("ValidationException") => Err(PortError::broken(
+                format!("{reference} can't have that value: {}", e.message().unwrap_or_default()),
+                "Parameter Store takes 1 to 8192 characters",
+            )),
+            Err(e) => Err(fault(WHAT, e)),
+        }
     }
 }
 

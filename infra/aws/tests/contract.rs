@@ -213,7 +213,9 @@ fn config(dress: Dress) -> (config::Subject, Box<dyn std::any::Any + Send>) {
         config: Arc::new(stage.account.parameters()),
         set: Arc::new(move |tenant, reference, value| {
             let values = values.clone();
-            Box::pin(async move { values.set(&tenant, &reference, &value).await.expect("a value is set") })
+            Box::pin(async move {
+                values.set(&tenant, &reference, &value).await.expect("a value is set");
+            })
         }),
     };
     (subject, Box::new(()))

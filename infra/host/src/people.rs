@@ -8,10 +8,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
+use async_trait::async_trait;
 use domain::Digest;
 use domain::aggregate::{encode, file_name};
 use events::{Principal, TenantId};
-use http_api::{Caller, Identity};
+use http_api::{Caller, Identity, Problem, Role};
 use ports::Ids;
 use serde::{Deserialize, Serialize};
 
@@ -116,19 +117,26 @@ fn read(file: &Path) -> io::Result<(Digest, Known)> {
     // Before the content: what changes in between is read again.
     let stamp = Stamp::of(file)?;
     let person: Person = serde_json::from_slice(&fs::read(file)?)?;
-    let caller = Caller { principal: person.name, tenant: person.tenant };
+    // Whoever may read the folder could have any: people of a local host have every role.
+    let caller = Caller { principal: person.name, tenant: person.tenant, roles: Role::ALL.into() };
     Ok((Digest::of(person.token.as_bytes()), Known { caller, file: file.to_owned(), stamp }))
 }
 
+#[async_trait]
 impl Identity for People {
-    fn who(&self, token: &str) -> Option<Caller> {
+    async fn who(&self, token: &str) -> Result<Caller, Problem> {
         let token = Digest::of(token.as_bytes());
         // Somebody may have been added, removed or replaced since the last look.
-        self.known(&token).or_else(|| {
+        let known = self.known(&token).or_else(|| {
             if let Err(e) = self.read_all() {
                 tracing::warn!(folder = %self.folder.display(), error = %e, "the people can't be read");
             }
             self.known(&token)
+        });
+        known.ok_or_else(|| {
+            let detail =
+                "nobody has that token; send `Authorization: Bearer TOKEN` with a token of this host";
+            Problem::new(401, "unauthenticated", detail)
         })
     }
 }

@@ -14,7 +14,7 @@ cargo xtask COMMAND
   tools                gets Pulumi and says where it is
   deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
                        credentials: --stack NAME, --class development|production, --target TRIPLE,
-                       --parameter Name=value for each further parameter of template.yaml;
+                       --parameter NAME=VALUE for any other parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
                        them: --stack NAME, --endpoint URL

@@ -14,7 +14,7 @@ use crate::{emulator, publish_tools, pulumi};
 
 /// The functions, by the names of their binaries.
 pub const FUNCTIONS: &[&str] =
-    &["planner", "applier", "run-watch", "inbound-events", "outbox-relay", "runner"];
+    &["planner", "applier", "run-watch", "inbound-events", "outbox-relay", "api", "runner"];
 
 /// As the tests build it: another selection of packages would build everything again.
 const ALL: &[&str] = &["--workspace", "--all-targets"];
@@ -30,10 +30,10 @@ pub struct Wanted {
     pub class: String,
     /// What the functions are built for; None for this machine.
     pub target: Option<String>,
-    /// Further parameters of template.yaml, as `Name=value`.
-    pub parameters: Vec<String>,
     /// Unoptimised functions, and the provider of this machine among the tools: for emulators alone.
     pub development: bool,
+    /// Further parameters of template.yaml, as NAME=VALUE. Those that aren't given stay as they are.
+    pub parameters: Vec<String>,
 }
 
 impl Default for Wanted {
@@ -43,8 +43,8 @@ impl Default for Wanted {
             endpoint: None,
             class: "development".to_owned(),
             target: None,
-            parameters: vec![],
             development: false,
+            parameters: vec![],
         }
     }
 }
@@ -66,14 +66,9 @@ impl Wanted {
                 "--endpoint" => wanted.endpoint = Some(value()?),
                 "--class" => wanted.class = value()?,
                 "--target" => wanted.target = Some(value()?),
-                "--parameter" => wanted.parameters.push(value()?),
+                "--parameter" => wanted.parameters.push(parameter(value()?)?),
                 _ => return Err(Stop::new(format!("deploy knows no {option}"))),
             }
-        }
-        if let Some(wrong) = wanted.parameters.iter().find(|p| !p.contains('=')) {
-            return Err(Stop::new(format!(
-                "deploy --parameter {wrong}: give Name=value, as template.yaml names it"
-            )));
         }
         if wanted.development && wanted.endpoint.is_none() {
             return Err(Stop::new("--development is for emulators: give --endpoint URL"));
@@ -84,6 +79,13 @@ impl Wanted {
     fn architecture(&self) -> &'static str {
         let target = self.target.as_deref().unwrap_or(env::consts::ARCH);
         if target.starts_with("aarch64") { "arm64" } else { "x86_64" }
+    }
+}
+
+fn parameter(given: String) -> Result<String, Stop> {
+    match given.split_once('=') {
+        Some((name, _)) if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()) => Ok(given),
+        Some(_) | None => Err(Stop::new(format!("--parameter {given} is no NAME=VALUE"))),
     }
 }
 
@@ -157,6 +159,7 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
         parameters.push("Archive=no".to_owned());
         parameters.push("OwnDisk=".to_owned());
     }
+    // The last one of a name counts.
     parameters.extend(wanted.parameters.iter().cloned());
     let packaged = text(&packaged);
     let mut arguments = vec![

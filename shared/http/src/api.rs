@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ::events::Envelope;
 use application::Fault;
 use application::commands::{CancelProvisioning, PlanProvisioning, Recover};
+use application::queries::Check;
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -14,7 +15,7 @@ use ports::{Artifacts, Bus, Clock, Cx, Ids, PolicyEngine, PortError, ProgramSour
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{LARGEST_BODY, NoQuery, no_method, no_route};
-use crate::identity::Identity;
+use crate::identity::{Identity, Role, needing};
 use crate::problem::Problem;
 use crate::{environments, events, operations, runs};
 
@@ -38,7 +39,7 @@ pub struct Api {
     pub policy: Arc<dyn PolicyEngine>,
     /// Programs.
     pub programs: Arc<dyn ProgramSource>,
-    /// What only this host can do.
+    /// What this place does in its own way.
     pub operations: Arc<dyn Operations>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -61,7 +62,7 @@ pub trait EventLog: Send + Sync {
         after: i64,
         tenant: &::events::TenantId,
         limit: u32,
-    ) -> Result<Vec<LoggedEvent>, PortError>;
+    ) -> Result<Vec<LoggedEvent>, Problem>;
 }
 
 /// An event that was on the bus.
@@ -73,7 +74,7 @@ pub struct LoggedEvent {
     pub envelope: Envelope,
 }
 
-/// What only a host can do.
+/// What each place does in its own way: a host, an account.
 #[async_trait]
 pub trait Operations: Send + Sync {
     /// Sets a configuration value; its version.
@@ -84,20 +85,9 @@ pub trait Operations: Send + Sync {
         value: &str,
     ) -> Result<i64, PortError>;
     /// Makes a backup; its file.
-    async fn backup(&self) -> Result<String, PortError>;
-    /// Whether the host is in order, as far as it is a tenant's business: a line per check.
+    async fn backup(&self) -> Result<String, Problem>;
+    /// Whether the place is in order, as far as it is a tenant's business: a line per check.
     async fn doctor(&self, tenant: &::events::TenantId) -> Vec<Check>;
-}
-
-/// One check of the doctor.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Check {
-    /// What was looked at.
-    pub name: String,
-    /// Whether it is in order.
-    pub ok: bool,
-    /// What was found, and what to do.
-    pub detail: String,
 }
 
 /// The state of the routes.
@@ -141,36 +131,48 @@ impl Api {
     }
 }
 
-/// The routes.
+/// The routes, by the role that each needs. Which role an event needs depends on the event.
 pub fn router(api: Shared) -> Router {
     let one = "/v1/provisioning-runs/{run}";
     let of = |what: &str| format!("{one}/{what}");
-    let without_query = Router::new()
-        .route("/v1/events", post(events::publish))
-        .route("/v1/environments", get(environments::list))
-        .route("/v1/environments/{environment}/provisioning-runs", post(runs::plan))
-        .route("/v1/environments/{environment}/receipts", get(environments::verify))
-        .route("/v1/environments/{environment}/clear", post(environments::clear))
-        .route(one, get(runs::show))
-        .route(&of("plan-receipt"), get(runs::plan_receipt))
-        .route(&of("apply-receipt"), get(runs::apply_receipt))
-        .route(&of("logs"), get(runs::logs))
-        .route(&of("approval"), post(runs::decide))
-        .route(&of("cancel"), post(runs::cancel))
-        .route(&of("break"), post(runs::break_run))
-        .route("/v1/resolve", post(runs::resolve))
-        .route("/v1/config", post(operations::set_config))
-        .route("/v1/dead-letters", get(operations::dead_letters))
-        .route("/v1/dead-letters/{id}/redrive", post(operations::redrive))
-        .route("/v1/backup", post(operations::backup))
-        .route("/v1/doctor", get(operations::doctor))
-        .route_layer(from_extractor::<NoQuery>());
+    let plain = |routes: Router<Shared>| routes.route_layer(from_extractor::<NoQuery>());
+    let read = plain(
+        Router::new()
+            .route("/v1/caller", get(operations::caller))
+            .route("/v1/environments", get(environments::list))
+            .route("/v1/environments/{environment}/receipts", get(environments::verify))
+            .route(one, get(runs::show))
+            .route(&of("plan-receipt"), get(runs::plan_receipt))
+            .route(&of("apply-receipt"), get(runs::apply_receipt))
+            .route(&of("logs"), get(runs::logs))
+            .route("/v1/dead-letters", get(operations::dead_letters))
+            .route("/v1/doctor", get(operations::doctor))
+            .route("/v1/events", post(events::publish)),
+    )
+    .route("/v1/events", get(events::log))
+    .route("/v1/provisioning-runs", get(runs::list));
+    let operate = plain(
+        Router::new()
+            .route("/v1/environments/{environment}/provisioning-runs", post(runs::plan))
+            .route("/v1/environments/{environment}/clear", post(environments::clear))
+            .route(&of("cancel"), post(runs::cancel))
+            .route(&of("break"), post(runs::break_run))
+            .route("/v1/resolve", post(runs::resolve))
+            .route("/v1/dead-letters/{id}/redrive", post(operations::redrive)),
+    );
+    let decide = plain(Router::new().route(&of("approval"), post(runs::decide)));
+    let administer = plain(
+        Router::new()
+            .route("/v1/config", post(operations::set_config))
+            .route("/v1/backup", post(operations::backup)),
+    );
     Router::new()
         .route("/healthz", get(operations::healthz))
         .route("/readyz", get(operations::healthz))
-        .route("/v1/events", get(events::log))
-        .route("/v1/provisioning-runs", get(runs::list))
-        .merge(without_query)
+        .merge(needing(&api, Role::Viewer, read))
+        .merge(needing(&api, Role::Operator, operate))
+        .merge(needing(&api, Role::Approver, decide))
+        .merge(needing(&api, Role::Admin, administer))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::api::{LoggedEvent, Shared};
 use crate::extract::{Query, Raw};
-use crate::identity::Caller;
+use crate::identity::{Caller, Role};
 use crate::problem::Problem;
 
 /// Takes an event in: it is on disk when this answers.
@@ -29,6 +29,7 @@ pub(crate) async fn publish(
             "data.tenantId is not your tenant; send events of your own",
         ));
     }
+    may_send(&caller, &inbound)?;
     let verdict = api.policy.may_publish(&caller.principal, &envelope.topic, &envelope.source).await?;
     if verdict.answer != Answer::Allow {
         let detail = format!(
@@ -41,6 +42,24 @@ pub(crate) async fn publish(
     admit(&api.store, &inbound, api.clock.now()).await?;
     api.bus.publish(&Envelope { tenantid: Some(caller.tenant), ..envelope }).await?;
     Ok(StatusCode::ACCEPTED)
+}
+
+/// Services send events. So do people, as far as an event says what they may do by other means: a promotion plans and
+/// carries its approval.
+fn may_send(caller: &Caller, event: &Inbound) -> Result<(), Problem> {
+    if caller.may(Role::Service) {
+        return Ok(());
+    }
+    match event {
+        Inbound::PromotionApproved(_) => {
+            caller.need(Role::Operator)?;
+            caller.need(Role::Approver)
+        }
+        Inbound::EnvironmentCreated(_) => caller.need(Role::Operator),
+        Inbound::ApprovalDecided(_) | Inbound::AttemptOutcomeRecorded(_) | Inbound::SandboxReleased(_) => {
+            caller.need(Role::Service)
+        }
+    }
 }
 
 /// Who a run's requester is follows from the event: a person who named another one could approve their own run.

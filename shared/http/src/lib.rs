@@ -9,6 +9,7 @@ mod operations;
 mod problem;
 mod runs;
 
-pub use api::{Api, Check, EventLog, LoggedEvent, Operations, router};
-pub use identity::{Caller, Identity};
+pub use api::{Api, EventLog, LoggedEvent, Operations, router};
+pub use application::queries::Check;
+pub use identity::{Caller, Identity, Role};
 pub use problem::Problem;

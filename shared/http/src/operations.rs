@@ -1,6 +1,7 @@
-//! What keeps a host in order.
+//! What keeps a place in order.
 
 use ::events::is_unshowable;
+use application::queries::Check;
 use axum::Json;
 use axum::extract::State;
 use ports::queue::{DeadLetter, dead_of};
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::api::{Check, Shared};
+use crate::api::Shared;
 use crate::extract::{self, Path};
 use crate::identity::Caller;
 use crate::problem::Problem;
@@ -16,6 +17,11 @@ use crate::problem::Problem;
 /// It is there.
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
+}
+
+/// Who the caller is, as their token says.
+pub(crate) async fn caller(caller: Caller) -> Json<Caller> {
+    Json(caller)
 }
 
 #[derive(Deserialize)]

@@ -41,8 +41,10 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers = [(header::CONTENT_TYPE, "application/problem+json")];
-        (status, headers, Json(self)).into_response()
+        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
+        let challenge =
+            (status == StatusCode::UNAUTHORIZED).then_some([(header::WWW_AUTHENTICATE, "Bearer")]);
+        (status, challenge, kind, Json(self)).into_response()
     }
 }
 

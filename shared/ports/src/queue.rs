@@ -81,10 +81,11 @@ pub async fn dead_of(queue: &dyn Queue, tenant: &TenantId) -> Result<Vec<DeadLet
 }
 
 impl DeadLetter {
-    /// Whose it is: as a worker's message says, or an event.
+    /// Whose it is: as a worker's message says, or an event, or the bus that put it aside.
     fn tenant(&self) -> Option<String> {
         let body: serde_json::Value = serde_json::from_str(&self.body).ok()?;
-        let tenant = body.get("tenant").or_else(|| body.pointer("/data/tenantId"))?;
+        let tenant = body.get("tenant").or_else(|| body.pointer("/data/tenantId"));
+        let tenant = tenant.or_else(|| body.pointer("/detail/data/tenantId"))?;
         tenant.as_str().map(str::to_owned)
     }
 }

@@ -16,6 +16,8 @@ pub const STACK: &str = "rc";
 pub struct Stack {
     /// The emulator.
     pub emulator: Emulator,
+    /// What deploying it has printed.
+    outputs: String,
 }
 
 /// A program of two files.
@@ -48,9 +50,15 @@ impl Stack {
             .output()
             .expect("it runs");
         assert!(deployed.status.success(), "{}", String::from_utf8_lossy(&deployed.stderr));
-        let stack = Stack { emulator };
+        let stack = Stack { emulator, outputs: String::from_utf8(deployed.stdout).unwrap() };
         stack.subscribe();
         stack
+    }
+
+    /// What the stack says of itself.
+    pub fn output(&self, name: &str) -> String {
+        let value = self.outputs.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": "));
+        value.expect("the stack has that output").to_owned()
     }
 
     /// Somebody else's queue, filled by a rule of their own.

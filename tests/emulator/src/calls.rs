@@ -76,6 +76,11 @@ impl Emulator {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
+    /// Puts something of S3's own, such as `bucket?versioning`.
+    pub fn put_s3(&self, what: &str, xml: &str) {
+        ureq::put(format!("{}/{what}", self.url())).send(xml.as_bytes()).expect("the emulator answers");
+    }
+
     /// The bytes of an object; None where there is none.
     pub fn object(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
         let url = format!("{}/{bucket}/{key}", self.url());

@@ -1,6 +1,6 @@
-//! An AWS emulator of a test's own, and a proxy before it that fails as AWS does. Both are programs from the Python
-//! package index; `cargo xtask test` puts them into a folder and names it in `RUNTIME_CLOUD_TEST_EMULATOR`. A recorder
-//! writes down what functions ask of it.
+//! An AWS emulator of a test's own, a proxy before it that fails as AWS does, and an issuer of tokens. The first two
+//! are programs from the Python package index; `cargo xtask test` puts them into a folder and names it in
+//! `RUNTIME_CLOUD_TEST_EMULATOR`. A recorder writes down what functions ask of the emulator.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +11,7 @@
 
 mod calls;
 mod emulator;
+mod issuer;
 mod programs;
 mod proxy;
 mod recorded;
@@ -20,6 +21,7 @@ mod tasks;
 pub mod write_units;
 
 pub use emulator::Emulator;
+pub use issuer::{Issuer, SigningKey, encoded, seconds_from_now};
 pub use proxy::Proxy;
 pub use recorded::Recorded;
 pub use recorder::Recorder;

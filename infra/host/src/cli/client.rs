@@ -1,4 +1,4 @@
-//! The host's API, from the command line.
+//! The API of a host or of a stack, from the command line.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::exit;
+use super::server::Server;
 use crate::host::Address;
 use crate::people;
 
@@ -39,6 +40,24 @@ pub struct Client {
     agent: ureq::Agent,
     url: String,
     token: String,
+    /// A stack somewhere else: it answers later, and each question costs.
+    far: bool,
+}
+
+/// Between two looks at what is somewhere else.
+const FAR_PAUSE: Duration = Duration::from_secs(1);
+
+fn agent(plain: bool) -> ureq::Agent {
+    let mut config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        // A token is for who was named, and for nobody who is named by them.
+        .max_redirects(0)
+        .https_only(!plain)
+        .timeout_global(Some(Duration::from_secs(60)));
+    if plain {
+        config = config.proxy(None);
+    }
+    config.build().new_agent()
 }
 
 impl Client {
@@ -52,12 +71,18 @@ impl Client {
         let bytes = std::fs::read(Address::file(data)).map_err(|_| none())?;
         let address: Address = serde_json::from_slice(&bytes).map_err(|_| none())?;
         let person = people::token_of(data, person, tenant, &RandomIds).map_err(CliError::failed)?;
-        let agent = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_secs(60)))
-            .build()
-            .new_agent();
-        Ok(Client { agent, url: address.url, token: person.token })
+        Ok(Client { agent: agent(true), url: address.url, token: person.token, far: false })
+    }
+
+    /// Of a deployed API.
+    pub fn at(server: &Server) -> Result<Client, CliError> {
+        let (agent, token) = (agent(server.is_here()), server.token()?);
+        Ok(Client { agent, url: server.url.clone(), token, far: true })
+    }
+
+    /// How long to wait between two looks, where a host next door would be asked again after `near`.
+    pub fn pause(&self, near: Duration) -> Duration {
+        if self.far { FAR_PAUSE } else { near }
     }
 
     fn answer<T: DeserializeOwned>(
@@ -74,20 +99,21 @@ impl Client {
         result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     ) -> Result<String, CliError> {
         let mut response = result.map_err(|e| {
-            let message = format!("the host at {} doesn't answer ({e}); is it running?", self.url);
+            let (url, what) = (&self.url, if self.far { "API" } else { "host" });
+            let message = format!("the {what} at {url} doesn't answer ({e}); is it running?");
             CliError::new(exit::NO_HOST, message)
         })?;
         let status = response.status().as_u16();
         let limit = 64 * 1024 * 1024;
         let text =
             response.body_mut().with_config().limit(limit).read_to_string().map_err(CliError::failed)?;
-        if status < 400 {
+        if status < 300 {
             return Ok(text);
         }
-        let problem: Problem =
-            serde_json::from_str(&text).unwrap_or_else(|_| Problem::new(status, "failed", text.trim()));
+        let problem: Problem = serde_json::from_str(&text)
+            .unwrap_or_else(|_| Problem::new(status, "failed", unread(status, &text)));
         let code = match status {
-            400 | 401 | 403 | 405 | 409 | 413 | 415 | 422 => exit::REFUSED,
+            400 | 401 | 403 | 405 | 409 | 413 | 415 | 422 | 501 => exit::REFUSED,
             404 => exit::NOT_FOUND,
             _ => exit::FAILED,
         };
@@ -121,6 +147,11 @@ impl Client {
     pub fn publish(&self, event: &Value) -> Result<(), CliError> {
         self.post::<Value>("/v1/events", event).map(drop)
     }
+}
+
+/// An answer that is no problem, as something before the API gives.
+fn unread(status: u16, text: &str) -> String {
+    format!("the server answered {status}: {}; see that its URL is right", text.trim())
 }
 
 /// One part of a path.

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use ::events::{Principal, TenantId};
 use clap::{CommandFactory, Parser, Subcommand};
+use http_api::Caller;
 
 use super::client::{CliError, Client};
+use super::server::Server;
 use super::{demo, environments, events, maintenance, promote, receipts, runs, say, up};
 
 /// Exit codes, as README.md documents them.
@@ -40,9 +42,15 @@ pub struct Cli {
     /// Who asks.
     #[arg(long = "as", global = true, env = "RUNTIME_CLOUD_AS", value_name = "NAME")]
     person: Option<Principal>,
-    /// Whose things.
-    #[arg(long, global = true, default_value = "local", value_name = "TENANT")]
-    tenant: TenantId,
+    /// Whose things; by default `local`.
+    #[arg(long, global = true, value_name = "TENANT")]
+    tenant: Option<TenantId>,
+    /// A deployed API, in the place of this machine's host.
+    #[arg(long, global = true, env = "RUNTIME_CLOUD_SERVER", value_name = "URL")]
+    server: Option<String>,
+    /// The file with the token for it, which says who you are and whose things you see.
+    #[arg(long, global = true, env = "RUNTIME_CLOUD_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// For programs: JSON on standard output.
     #[arg(long, global = true)]
     json: bool,
@@ -100,6 +108,21 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whether it asks the API; the others work on this machine.
+    const fn asks(&self) -> bool {
+        !matches!(
+            self,
+            Command::Demo(_)
+                | Command::Up(_)
+                | Command::Secrets(_)
+                | Command::Backup(_)
+                | Command::Tools
+                | Command::Completions { .. }
+        )
+    }
+}
+
 /// What every command knows.
 pub struct Context {
     /// The data folder.
@@ -110,13 +133,50 @@ pub struct Context {
     pub tenant: TenantId,
     /// JSON.
     pub json: bool,
+    /// A deployed API; None for the host on the data folder.
+    pub server: Option<Server>,
 }
 
 impl Context {
-    /// A client of the host on the data folder.
+    /// A client of the deployed API, or of the host on the data folder.
     pub fn client(&self) -> Result<Client, CliError> {
-        Client::of(&self.data, &self.person, &self.tenant)
+        match &self.server {
+            Some(server) => Client::at(server),
+            None => Client::of(&self.data, &self.person, &self.tenant),
+        }
     }
+
+    /// Refuses what only this machine can do.
+    pub fn here(&self, command: &str, instead: &str) -> Result<(), CliError> {
+        let Some(server) = &self.server else { return Ok(()) };
+        let message = format!(
+            "`{command}` works on this machine, not on {}; leave out --server and RUNTIME_CLOUD_SERVER{instead}",
+            server.url
+        );
+        Err(CliError::new(exit::USAGE, message))
+    }
+}
+
+/// Who asks, and whose things: a token says both, else the flags do.
+fn asker(
+    server: Option<&Server>,
+    person: Option<Principal>,
+    tenant: Option<TenantId>,
+) -> Result<(Principal, TenantId), CliError> {
+    let Some(server) = server else {
+        let local = || TenantId::new("local").map_err(CliError::failed);
+        return Ok((person.map_or_else(default_person, Ok)?, tenant.map_or_else(local, Ok)?));
+    };
+    let caller: Caller = Client::at(server)?.get("/v1/caller")?;
+    let other = person.is_some_and(|p| p != caller.principal) || tenant.is_some_and(|t| t != caller.tenant);
+    if other {
+        let message = format!(
+            "the token is of {} in tenant {}; leave out --as, RUNTIME_CLOUD_AS and --tenant, or give another token",
+            caller.principal, caller.tenant
+        );
+        return Err(CliError::new(exit::USAGE, message));
+    }
+    Ok((caller.principal, caller.tenant))
 }
 
 fn default_data() -> PathBuf {
@@ -153,18 +213,21 @@ pub fn main() -> i32 {
 
 fn run(cli: Cli) -> Result<i32, CliError> {
     let given = cli.data.is_some();
-    let context = Context {
-        data: cli.data.unwrap_or_else(default_data),
-        person: match cli.person {
-            Some(person) => person,
-            None => default_person()?,
-        },
-        tenant: cli.tenant,
-        json: cli.json,
-    };
+    let server = cli.server.filter(|url| !url.is_empty());
+    let server = server.map(|url| Server::new(&url, cli.token_file)).transpose()?;
+    let asking = server.as_ref().filter(|_| cli.command.asks());
+    let (person, tenant) = asker(asking, cli.person, cli.tenant)?;
+    let data = cli.data.unwrap_or_else(default_data);
+    let context = Context { data, person, tenant, json: cli.json, server };
     match cli.command {
-        Command::Demo(demo) => demo.run(&context, given),
-        Command::Up(up) => up.run(&context),
+        Command::Demo(demo) => {
+            context.here("demo", "")?;
+            demo.run(&context, given)
+        }
+        Command::Up(up) => {
+            context.here("up", "")?;
+            up.run(&context)
+        }
         Command::Environments(command) => command.run(&context),
         Command::Promote(command) => command.run(&context),
         Command::Plan(command) => command.run(&context),
@@ -174,9 +237,15 @@ fn run(cli: Cli) -> Result<i32, CliError> {
         Command::Receipts(command) => command.run(&context),
         Command::Events(command) => command.run(&context),
         Command::Config(command) => command.run(&context),
-        Command::Secrets(command) => command.run(&context),
+        Command::Secrets(command) => {
+            context.here("secrets set", ", or put the secret into Secrets Manager")?;
+            command.run(&context)
+        }
         Command::Recover(command) => command.run(&context),
-        Command::Backup(command) => command.run(&context),
+        Command::Backup(command) => {
+            context.here("backup", ", or use DynamoDB's point-in-time recovery")?;
+            command.run(&context)
+        }
         Command::Doctor => maintenance::doctor(&context),
         Command::Tools => up::tools(),
         Command::Completions { shell } => {

@@ -13,7 +13,7 @@ use domain::receipt::{ApplyReceipt, PlanReceipt};
 use embedded::RandomIds;
 use events::{
     ApprovalId, EnvironmentClass, EnvironmentId, Principal, Program, ProjectId, PromotionApproval,
-    PromotionApproved, PromotionId, ProvisioningRunId, ProvisioningState, ReleaseId,
+    PromotionApproved, PromotionId, ProvisioningRunId, ProvisioningState, ReleaseId, Target, TargetKind,
 };
 use http_api::LoggedEvent;
 use ports::Ids;
@@ -48,6 +48,7 @@ impl Demo {
             person: context.person.clone(),
             tenant: context.tenant.clone(),
             json: context.json,
+            server: None,
         };
         let tools = up::tool_box();
         let runtime = up::runtime()?;
@@ -201,7 +202,8 @@ impl Story {
     }
 
     fn create(&self, environment: &EnvironmentId, class: EnvironmentClass) -> Result<(), CliError> {
-        let event = created(&self.context, environment, class, &self.project, "local");
+        let here = Target { kind: TargetKind::Local, reference: "this-machine".to_owned() };
+        let event = created(&self.context, environment, class, &self.project, "local", vec![here]);
         self.client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
         say!("EnvironmentCreated {environment} ({class})")?;
         Ok(())

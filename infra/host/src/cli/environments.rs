@@ -1,9 +1,12 @@
 //! Environments.
 
+use std::time::{Duration, Instant};
+
 use clap::Subcommand;
 use embedded::RandomIds;
 use events::{
     EnvironmentClass, EnvironmentCreated, EnvironmentId, InboundData, ProjectId, Target, TargetKind,
+    UnknownValue,
 };
 use ports::Ids;
 use serde_json::{Value, json};
@@ -12,8 +15,8 @@ use super::client::CliError;
 use super::say::say;
 use super::{Context, exit, table};
 
-/// How long the host may take to handle the event.
-const TAKEN_IN: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long the event may take to be handled: functions may have to be started first.
+const TAKEN_IN: Duration = Duration::from_secs(30);
 
 /// Environments.
 #[derive(Subcommand)]
@@ -33,7 +36,19 @@ pub enum Environments {
         /// Where it is.
         #[arg(long, default_value = "local")]
         region: String,
+        /// KIND=REFERENCE of where its resources live: local, kubernetes or aws; may be repeated.
+        #[arg(long, value_name = "KIND=REF", default_value = "local=this-machine", value_parser = target)]
+        target: Vec<Target>,
     },
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    let (kind, reference) = text.split_once('=').ok_or("write its kind, =, and its reference")?;
+    let kind: TargetKind = kind.parse().map_err(|e: UnknownValue| e.to_string())?;
+    if reference.trim().is_empty() {
+        return Err("the reference is empty".to_owned());
+    }
+    Ok(Target { kind, reference: reference.to_owned() })
 }
 
 /// An inbound event of this command line.
@@ -53,6 +68,7 @@ pub fn created(
     class: EnvironmentClass,
     project: &ProjectId,
     region: &str,
+    targets: Vec<Target>,
 ) -> EnvironmentCreated {
     EnvironmentCreated {
         environment_id: environment.clone(),
@@ -60,7 +76,7 @@ pub fn created(
         project_id: project.clone(),
         class,
         region: region.to_owned(),
-        targets: vec![Target { kind: TargetKind::Local, reference: "this-machine".to_owned() }],
+        targets,
         identity_ref: None,
         baseline_program: None,
     }
@@ -90,8 +106,8 @@ impl Environments {
                 }
                 say!("{out}")?;
             }
-            Environments::Create { environment, class, project, region } => {
-                let event = created(context, environment, *class, project, region);
+            Environments::Create { environment, class, project, region, target } => {
+                let event = created(context, environment, *class, project, region, target.clone());
                 client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
                 let found = || -> Result<Option<String>, CliError> {
                     let all: Vec<Value> = client.get("/v1/environments")?;
@@ -101,16 +117,16 @@ impl Environments {
                     let class = all.iter().find(is_it).and_then(|e| e.get("class")).and_then(Value::as_str);
                     Ok(class.map(str::to_owned))
                 };
-                let until = std::time::Instant::now() + TAKEN_IN;
+                let until = Instant::now() + TAKEN_IN;
                 let stored = loop {
                     if let Some(class) = found()? {
                         break class;
                     }
-                    if std::time::Instant::now() > until {
+                    if Instant::now() > until {
                         let message = "the event is taken in, but the environment isn't there yet; see `runtime-cloud events dead`";
                         return Err(CliError::new(exit::FAILED, message));
                     }
-                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    std::thread::sleep(client.pause(Duration::from_millis(10)));
                 };
                 // Somebody else may have been faster.
                 if stored != class.as_str() {

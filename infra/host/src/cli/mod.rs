@@ -10,6 +10,7 @@ mod promote;
 mod receipts;
 mod runs;
 mod say;
+mod server;
 mod table;
 mod up;
 

@@ -100,7 +100,7 @@ pub fn begun(client: &Client, id: ProvisioningRunId, event: &str) -> Result<(), 
             );
             return Err(CliError::new(exit::FAILED, message));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(client.pause(Duration::from_millis(50)));
     }
 }
 
@@ -124,7 +124,7 @@ pub fn watch(context: &Context, client: &Client, id: ProvisioningRunId) -> Resul
             }
             return Ok(if run.state == ProvisioningState::Applied { exit::OK } else { exit::NOT_APPLIED });
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(client.pause(Duration::from_millis(100)));
     }
 }
 

@@ -1,7 +1,9 @@
 //! What people look at.
 
+pub mod checks;
 pub mod runs;
 pub mod verify_receipts;
 
+pub use checks::{Check, checks};
 pub use runs::RunView;
 pub use verify_receipts::{ChainReport, verify_receipts};
