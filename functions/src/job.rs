@@ -2,7 +2,7 @@
 //! after.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl JobRunner {
         let sandbox = Arc::clone(&self.sandbox);
         let cleared = tokio::task::spawn_blocking(move || {
             let killed = sandbox.clear()?;
-            wipe()?;
+            wipe(&data(), optional("RUNTIME_CLOUD_OWN_DISK").as_deref().map(Path::new), &tools_folder())?;
             Ok::<_, std::io::Error>(killed)
         });
         let killed = cleared.await.map_err(|e| PortError::unavailable("this runner", e))?.map_err(disk)?;
@@ -162,11 +162,10 @@ fn data() -> PathBuf {
 }
 
 /// Removes the job's own folder; and everything else that a job may have written, where the disk is the sandbox's own.
-fn wipe() -> Result<(), std::io::Error> {
-    remove(&data())?;
-    let Some(folder) = optional("RUNTIME_CLOUD_OWN_DISK").filter(|f| !f.is_empty()) else { return Ok(()) };
-    let tools = tools_folder();
-    for entry in std::fs::read_dir(folder)? {
+fn wipe(job: &Path, own_disk: Option<&Path>, tools: &Path) -> Result<(), std::io::Error> {
+    remove(job)?;
+    let Some(disk) = own_disk else { return Ok(()) };
+    for entry in std::fs::read_dir(disk)? {
         let path = entry?.path();
         if path != tools {
             remove(&path)?;
@@ -175,7 +174,7 @@ fn wipe() -> Result<(), std::io::Error> {
     Ok(())
 }
 
-fn remove(path: &std::path::Path) -> Result<(), std::io::Error> {
+fn remove(path: &Path) -> Result<(), std::io::Error> {
     let removed = match std::fs::symlink_metadata(path) {
         Ok(about) if about.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),
@@ -184,5 +183,55 @@ fn remove(path: &std::path::Path) -> Result<(), std::io::Error> {
     match removed {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_of_its_own_keeps_tools_alone_and_a_shared_one_loses_the_job_alone() {
+        let disk = tempfile::tempdir().unwrap();
+        let (job, tools) = (disk.path().join("job"), disk.path().join("tools"));
+        let outside = tempfile::tempdir().unwrap();
+        let fill = || {
+            for folder in [&job, &tools, &disk.path().join("left/deep")] {
+                std::fs::create_dir_all(folder).unwrap();
+                std::fs::write(folder.join("file"), b"x").unwrap();
+            }
+            drop(std::os::unix::fs::symlink(outside.path(), disk.path().join("link")));
+        };
+        std::fs::write(outside.path().join("file"), b"x").unwrap();
+        fill();
+        wipe(&job, None, &tools).unwrap();
+        assert!(!job.exists() && disk.path().join("left").exists() && tools.join("file").exists());
+        fill();
+        wipe(&job, Some(disk.path()), &tools).unwrap();
+        let left: Vec<_> = std::fs::read_dir(disk.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(left, [tools.clone()]);
+        // What a link leads to is another's.
+        assert!(tools.join("file").exists() && outside.path().join("file").exists());
+    }
+
+    #[test]
+    fn a_role_reaches_a_run_by_the_variables_that_aws_s_tools_read() {
+        let credentials = |n: &str| JobCredentials {
+            access_key_id: format!("id{n}"),
+            secret_access_key: format!("key{n}"),
+            session_token: format!("session{n}"),
+            expires_at: DateTime::UNIX_EPOCH,
+        };
+        let given = access(Some(&credentials("1")));
+        let names: Vec<_> = given.variables.iter().map(|(n, v)| (n.as_str(), v.reveal())).collect();
+        assert_eq!(
+            names,
+            [
+                ("AWS_ACCESS_KEY_ID", "id1"),
+                ("AWS_SECRET_ACCESS_KEY", "key1"),
+                ("AWS_SESSION_TOKEN", "session1")
+            ]
+        );
+        assert!(access(None).variables.is_empty());
     }
 }

@@ -76,7 +76,7 @@ fn clear_strays(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), std::io
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let about = std::fs::symlink_metadata(&path)?;
-        if about.is_dir() && wanted.iter().any(|w| w.starts_with(&path)) {
+        if about.is_dir() && wanted.iter().any(|w| w.starts_with(&path) && *w != path) {
             clear_strays(&path, wanted)?;
         } else if about.is_dir() {
             std::fs::remove_dir_all(&path)?;
@@ -87,47 +87,51 @@ fn clear_strays(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), std::io
     Ok(())
 }
 
-/// Brings all of them to a folder; what is there and right stays.
+/// Where a tool belongs; its names come from outside.
+fn place(folder: &Path, file: &ToolFile) -> Result<PathBuf, PortError> {
+    let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\0']) && !part.starts_with('.');
+    if !plain(&file.name) || !file.plugin.as_deref().is_none_or(plain) {
+        return Err(PortError::broken(format!("tool {:?} has no plain name", file.name), "publish it again"));
+    }
+    Ok(match &file.plugin {
+        None => folder.join("bin").join(&file.name),
+        Some(plugin) => folder.join("plugins").join(plugin).join(&file.name),
+    })
+}
+
+/// Brings all of them to a folder; what is there and right stays, and nothing else does.
 pub async fn install(
     artifacts: &dyn Artifacts,
     manifest: &Manifest,
     folder: &Path,
 ) -> Result<Installed, PortError> {
-    let (bin, plugins) = (folder.join("bin"), folder.join("plugins"));
-    let mut local = None;
-    let mut wanted = BTreeSet::new();
+    let mut wanted = BTreeMap::new();
     for file in &manifest.files {
-        let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\0']) && !part.starts_with('.');
-        if !plain(&file.name) || !file.plugin.as_deref().is_none_or(plain) {
-            return Err(PortError::broken(
-                format!("tool {:?} has no plain name", file.name),
-                "publish it again",
-            ));
-        }
-        let place = match &file.plugin {
-            None => bin.clone(),
-            Some(plugin) => plugins.join(plugin),
-        };
-        let path = place.join(&file.name);
-        wanted.insert(path.clone());
-        if !is_right(&path, &file.digest) {
-            let bytes = artifacts.get(&file.digest).await?.ok_or_else(|| {
-                PortError::broken(
-                    format!("tool {} ({}) is not in the bucket", file.name, file.digest),
-                    "publish the tools again",
-                )
-            })?;
-            std::fs::create_dir_all(&place).map_err(disk)?;
-            let part = place.join(format!(".{}.{}.part", file.name, std::process::id()));
-            std::fs::write(&part, bytes).map_err(disk)?;
-            std::fs::set_permissions(&part, std::fs::Permissions::from_mode(0o500)).map_err(disk)?;
-            std::fs::rename(&part, &path).map_err(disk)?;
-        }
-        if file.name == "pulumi-resource-local" {
-            local = Some(path);
-        }
+        wanted.insert(place(folder, file)?, file);
     }
-    clear_strays(folder, &wanted).map_err(disk)?;
+    std::fs::create_dir_all(folder).map_err(disk)?;
+    clear_strays(folder, &wanted.keys().cloned().collect()).map_err(disk)?;
+    for (path, file) in &wanted {
+        if is_right(path, &file.digest) {
+            continue;
+        }
+        let bytes = artifacts.get(&file.digest).await?.ok_or_else(|| {
+            PortError::broken(
+                format!("tool {} ({}) is not in the bucket", file.name, file.digest),
+                "publish the tools again",
+            )
+        })?;
+        if let Some(place) = path.parent() {
+            std::fs::create_dir_all(place).map_err(disk)?;
+        }
+        // Beside the folder: another sandbox on the same disk, as on an emulator, takes it for no stray.
+        let part = folder.with_extension(format!("{}.{}.part", std::process::id(), file.digest.short()));
+        std::fs::write(&part, bytes).map_err(disk)?;
+        std::fs::set_permissions(&part, std::fs::Permissions::from_mode(0o500)).map_err(disk)?;
+        std::fs::rename(&part, path).map_err(disk)?;
+    }
+    let bin = folder.join("bin");
+    let local = wanted.into_iter().find(|(_, file)| file.name == "pulumi-resource-local");
     let tools = Tools {
         pulumi: bin.join("pulumi"),
         path_dirs: vec![bin],
@@ -135,5 +139,5 @@ pub async fn install(
         digests: manifest.digests(),
         origin: Origin::Cached,
     };
-    Ok(Installed { tools, plugins, local })
+    Ok(Installed { tools, plugins: folder.join("plugins"), local: local.map(|(path, _)| path) })
 }

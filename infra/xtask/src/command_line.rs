@@ -14,10 +14,11 @@ cargo xtask COMMAND
   tools                gets Pulumi and says where it is
   deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
                        credentials: --stack NAME, --class development|production, --target TRIPLE,
+                       --plugins DIR for Pulumi's plugins, as ~/.pulumi/plugins holds them,
                        --parameter NAME=VALUE for any other parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
-                       them: --stack NAME, --endpoint URL
+                       them: --stack NAME, --endpoint URL, --plugins DIR
   package [OPTION..]   makes the root file system of the runner's image, which functions/Dockerfile wraps:
                        --target TRIPLE, --certificates FILE, --development
   weigh                what each function weighs, as it is deployed; needs valgrind, and builds for long

@@ -30,6 +30,8 @@ pub struct Wanted {
     pub class: String,
     /// What the functions are built for; None for this machine.
     pub target: Option<String>,
+    /// A folder of Pulumi's plugins that are published too.
+    pub plugins: Option<PathBuf>,
     /// Unoptimised functions, and the provider of this machine among the tools: for emulators alone.
     pub development: bool,
     /// Further parameters of template.yaml, as NAME=VALUE. Those that aren't given stay as they are.
@@ -43,6 +45,7 @@ impl Default for Wanted {
             endpoint: None,
             class: "development".to_owned(),
             target: None,
+            plugins: None,
             development: false,
             parameters: vec![],
         }
@@ -66,6 +69,7 @@ impl Wanted {
                 "--endpoint" => wanted.endpoint = Some(value()?),
                 "--class" => wanted.class = value()?,
                 "--target" => wanted.target = Some(value()?),
+                "--plugins" => wanted.plugins = Some(value()?.into()),
                 "--parameter" => wanted.parameters.push(parameter(value()?)?),
                 _ => return Err(Stop::new(format!("deploy knows no {option}"))),
             }
@@ -216,7 +220,13 @@ fn publish(workspace: &Workspace, aws: &Aws, wanted: &Wanted) -> Result<(String,
     let host: &[&str] = &["-p", "runtime-cloud-host"];
     let product = pulumi::build(workspace, if wanted.development { ALL } else { host })?;
     let local = wanted.development.then_some(product.as_path());
-    let manifest = publish_tools::publish(aws, &bucket, &pulumi::get(&product)?.program, local)?;
+    let manifest = publish_tools::publish(
+        aws,
+        &bucket,
+        &pulumi::get(&product)?.program,
+        local,
+        wanted.plugins.as_deref(),
+    )?;
     Ok((bucket, manifest))
 }
 

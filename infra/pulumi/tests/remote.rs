@@ -1,0 +1,262 @@
+//! A controller and its jobs elsewhere, by the files between them: asked once, proven dead by what their place says and
+//! nothing else, and never begun by two.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what it expects and stops there"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::{CountedIds, HandClock, Sample};
+use domain::provisioning_run::FailureReason;
+use embedded::DiskReceipts;
+use events::{CommitHash, EnvironmentId, Program, ProvisioningRunId};
+use ports::runner::{Access, ApplyJob, ApplyOutcome, Job, Progress};
+use ports::runner_place::{JobClaim, Order, RunnerPlace, SKEW};
+use ports::{Clock, PortError, Put, Receipts, Runner, Secret};
+use runtime_cloud_pulumi::{Choice, Places, RemoteRunner};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// A place that only ends by its time, as a function does, and may refuse.
+#[derive(Default)]
+struct Timed {
+    asked: AtomicUsize,
+    refuses: Mutex<Option<&'static str>>,
+    looked: AtomicUsize,
+}
+
+#[async_trait]
+impl RunnerPlace for Timed {
+    fn longest(&self) -> TimeDelta {
+        TimeDelta::minutes(13)
+    }
+    async fn start(&self, _: &Order) -> Result<(), PortError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        match *self.refuses.lock().unwrap() {
+            Some(why) => Err(PortError::broken(why, "correct it")),
+            None => Ok(()),
+        }
+    }
+    async fn gone(&self, claim: &JobClaim, now: DateTime<Utc>) -> Result<Option<String>, PortError> {
+        self.looked.fetch_add(1, Ordering::SeqCst);
+        Ok((now > claim.ends_by + SKEW).then(|| "its time is over".to_owned()))
+    }
+}
+
+struct Stage {
+    _folder: TempDir,
+    clock: Arc<HandClock>,
+    files: Arc<DiskReceipts>,
+    function: Arc<Timed>,
+    task: Arc<Timed>,
+    runner: RemoteRunner,
+}
+
+impl Stage {
+    fn new(choice: Choice) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(HandClock::new());
+        let ids = Arc::new(CountedIds::default());
+        let files = Arc::new(DiskReceipts { folder: folder.path().join("jobs"), ids });
+        let (function, task) = (Arc::new(Timed::default()), Arc::new(Timed::default()));
+        let places = Places { function: function.clone(), task: Some(task.clone()), choice };
+        let runner = RemoteRunner {
+            files: files.clone(),
+            places,
+            clock: clock.clone(),
+            tools: BTreeMap::new(),
+            scratch: folder.path().join("scratch"),
+            version: "test".to_owned(),
+        };
+        Stage { _folder: folder, clock, files, function, task, runner }
+    }
+
+    fn pass(&self, minutes: u64) {
+        self.clock.pass(Duration::from_secs(60 * minutes));
+    }
+
+    fn asked(&self) -> (usize, usize) {
+        (self.function.asked.load(Ordering::SeqCst), self.task.asked.load(Ordering::SeqCst))
+    }
+
+    async fn apply(&self, may_start: bool) -> Progress<ApplyOutcome> {
+        self.runner.apply(&apply(self.clock.now(), may_start)).await.unwrap()
+    }
+
+    fn key(file: &str) -> String {
+        format!("jobs/acme/dev/{}/apply-1/{file}", run())
+    }
+
+    async fn file(&self, file: &str) -> Option<Value> {
+        let bytes = self.files.get(&Stage::key(file)).await.unwrap();
+        bytes.map(|b| serde_json::from_slice(&b).unwrap())
+    }
+
+    /// Somebody comes to work on it; whether they got it.
+    async fn claim(&self, worker: &str, minutes: i64) -> bool {
+        let ends_by = self.clock.now() + TimeDelta::minutes(minutes);
+        let claim = JobClaim { worker: Some(worker.to_owned()), at: self.clock.now(), ends_by };
+        let put = self.files.put_once(&Stage::key("out/claim.json"), &serde_json::to_vec(&claim).unwrap());
+        put.await.unwrap() == Put::Created
+    }
+}
+
+fn run() -> ProvisioningRunId {
+    ProvisioningRunId(Uuid::from_u128(7))
+}
+
+fn job(now: DateTime<Utc>) -> Job {
+    let commit = CommitHash::new("0123456789abcdef0123456789abcdef01234567").unwrap();
+    Job {
+        run: run(),
+        attempt: 1,
+        tenant: Sample::tenant("acme"),
+        environment: EnvironmentId::new("dev").unwrap(),
+        program: Program { repository: "/nowhere".to_owned(), path: ".".to_owned(), commit },
+        config: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        secret_versions: vec![],
+        identity: None,
+        access: Access::default(),
+        passphrase: Secret::new("passphrase"),
+        state: None,
+        deadline: now + TimeDelta::minutes(13),
+    }
+}
+
+fn apply(now: DateTime<Utc>, may_start: bool) -> ApplyJob {
+    let changing = vec!["local:index:File".to_owned()];
+    ApplyJob { job: job(now), plan_file: b"{}".to_vec(), stack_config: vec![], changing, may_start }
+}
+
+#[track_caller]
+fn running(progress: &Progress<ApplyOutcome>) {
+    assert!(matches!(progress, Progress::Running), "{progress:?}");
+}
+
+#[track_caller]
+fn failed(progress: Progress<ApplyOutcome>) -> (FailureReason, String) {
+    match progress {
+        Progress::Finished(ApplyOutcome { failure: Some(failure), .. }) => (failure.reason, failure.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn somebody_is_asked_once_and_again_where_nobody_has_claimed_it() {
+    let stage = Stage::new(Choice::Function);
+    running(&stage.apply(true).await);
+    running(&stage.apply(false).await);
+    assert_eq!(stage.asked(), (1, 0));
+    // Whoever asked may have died before it was heard.
+    stage.pass(3);
+    running(&stage.apply(false).await);
+    assert_eq!(stage.asked(), (2, 0));
+    assert!(stage.claim("function 1", 14).await);
+    stage.pass(3);
+    running(&stage.apply(false).await);
+    assert_eq!(stage.asked(), (2, 0));
+}
+
+#[tokio::test]
+async fn a_runner_that_died_is_dead_when_its_time_is_over_and_never_before() {
+    let stage = Stage::new(Choice::Function);
+    running(&stage.apply(true).await);
+    assert!(stage.claim("function 1", 14).await);
+    let state = json!({"version": 3, "deployment": {"resources": []}}).to_string();
+    stage.files.put_once(&Stage::key("out/states/000000.json"), state.as_bytes()).await.unwrap();
+    stage.pass(14);
+    running(&stage.apply(false).await);
+    stage.clock.pass(Duration::from_secs(30));
+    running(&stage.apply(false).await);
+    stage.clock.pass(Duration::from_secs(1));
+    let Progress::Finished(outcome) = stage.apply(false).await else { panic!("it is dead") };
+    assert_eq!(outcome.failure.map(|f| f.reason), Some(FailureReason::Interrupted));
+    // What it did is what the newest of its states says.
+    assert_eq!(outcome.state, Some(state.into_bytes()));
+    assert_eq!(stage.asked(), (1, 0));
+}
+
+#[tokio::test]
+async fn what_nobody_came_for_was_never_started_and_can_t_be_any_more() {
+    let stage = Stage::new(Choice::Function);
+    running(&stage.apply(true).await);
+    stage.pass(11);
+    let dead = stage.apply(false).await;
+    assert!(matches!(dead, Progress::Dead { .. }), "{dead:?}");
+    // Whoever comes now finds it taken.
+    assert!(!stage.claim("late function", 14).await);
+    assert_eq!(stage.file("out/claim.json").await.unwrap()["worker"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_controller_that_died_after_its_intent_has_started_nothing_and_never_will() {
+    let stage = Stage::new(Choice::Function);
+    let dead = stage.apply(false).await;
+    assert!(matches!(dead, Progress::Dead { .. }), "{dead:?}");
+    // The first one wakes up, and goes on where it was.
+    let late = stage.apply(true).await;
+    assert!(matches!(late, Progress::Dead { .. }), "{late:?}");
+    assert_eq!(stage.asked(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_controller_that_died_before_it_asked_is_followed_by_one_that_asks() {
+    let stage = Stage::new(Choice::Function);
+    // Everything but the call is done.
+    running(&stage.apply(true).await);
+    stage.function.asked.store(0, Ordering::SeqCst);
+    stage.pass(2);
+    running(&stage.apply(false).await);
+    assert_eq!(stage.asked(), (1, 0));
+    assert!(stage.claim("function 1", 14).await);
+}
+
+#[tokio::test]
+async fn what_can_t_be_asked_for_ends_with_the_reason_and_is_taken_from_all_others() {
+    let stage = Stage::new(Choice::Function);
+    *stage.function.refuses.lock().unwrap() = Some("role roles/x may not be assumed");
+    let (reason, message) = failed(stage.apply(true).await);
+    assert_eq!(reason, FailureReason::ApplyFailed);
+    assert!(message.contains("roles/x"), "{message}");
+    assert!(!stage.claim("late function", 14).await);
+    // A second look says the same: it was never begun.
+    let again = stage.apply(false).await;
+    assert!(matches!(again, Progress::Dead { .. }), "{again:?}");
+}
+
+#[tokio::test]
+async fn the_place_of_an_apply_stands_in_its_order_and_stays() {
+    let stage = Stage::new(Choice::Task);
+    running(&stage.apply(true).await);
+    assert_eq!(stage.asked(), (0, 1));
+    assert_eq!(stage.file("in/ordered.json").await.unwrap()["place"], "task");
+    assert!(stage.claim("task 1", 14).await);
+    // The settings change, and this apply is still the task's.
+    let runner = RemoteRunner {
+        places: Places {
+            function: stage.function.clone(),
+            task: Some(stage.task.clone()),
+            choice: Choice::Function,
+        },
+        files: stage.files.clone(),
+        clock: stage.clock.clone(),
+        tools: BTreeMap::new(),
+        scratch: stage.runner.scratch.clone(),
+        version: "test".to_owned(),
+    };
+    stage.pass(3);
+    running(&runner.apply(&apply(stage.clock.now(), true)).await.unwrap());
+    assert_eq!(stage.asked(), (0, 1));
+    assert_eq!(stage.task.looked.load(Ordering::SeqCst), 1);
+    assert_eq!(stage.function.looked.load(Ordering::SeqCst), 0);
+}
