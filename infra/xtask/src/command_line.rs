@@ -23,7 +23,8 @@ cargo xtask COMMAND
   weigh                what each function weighs, as it is deployed; needs valgrind, and builds for long
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
-RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
+RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws`, `cfn-lint` and
+`cargo-lambda`.
 ";
 
 /// What was asked for.
