@@ -21,10 +21,13 @@ const PARTS: usize = 14;
 /// Under valgrind a second is a minute.
 const LONGEST: Duration = Duration::from_secs(180);
 
-/// Builds, weighs and tells.
-pub fn run() -> Result<u8, Stop> {
+/// Builds, unless they are in a folder already; weighs and tells.
+pub fn run(folder: Option<PathBuf>) -> Result<u8, Stop> {
     let workspace = Workspace::find()?;
-    let folder = build(&workspace)?;
+    let folder = match folder {
+        Some(folder) => folder,
+        None => build(&workspace)?,
+    };
     let mut names: Vec<&str> = vec![NOTHING];
     names.extend(FUNCTIONS);
     println!(
