@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Event, EventId, InboundData, TenantId, is_unshowable};
+use crate::{Event, EventId, InboundData, TenantId, TraceParent, is_unshowable};
 
 /// One event with what it says about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
