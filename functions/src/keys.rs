@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use ports::Clock;
 use reqwest::Client;
@@ -185,7 +185,7 @@ fn usable(key: Value) -> Option<(String, Arc<Key>)> {
         AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
         _ => return None,
     };
-    if jwk.common.key_algorithm.is_some_and(|said| said.to_algorithm().ok() != Some(algorithm)) {
+    if jwk.common.key_algorithm.is_some_and(|said| said != KeyAlgorithm::from(algorithm)) {
         return None;
     }
     let key = DecodingKey::from_jwk(&jwk).ok()?;

@@ -69,7 +69,7 @@ impl Stage {
         let problem = self.who(token).unwrap_err();
         assert_eq!(problem.status, status, "{problem:?}");
         let secret = token.rsplit('.').next().unwrap_or_default();
-        assert!(secret.is_empty() || !problem.detail.contains(secret), "{problem:?}");
+        assert!(secret.len() < 4 || !problem.detail.contains(secret), "{problem:?}");
         problem.detail
     }
 

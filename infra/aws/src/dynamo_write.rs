@@ -1,7 +1,7 @@
 //! Commits on DynamoDB: one operation is one item of a transaction, so the reasons of a cancelled one line up with the
 //! operations. A commit that puts one row alone is a plain conditional put.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -281,8 +281,14 @@ async fn transact(rows: &DynamoRows, commit: &Commit, items: &[Written]) -> Atte
             let still = "this very commit is still being written";
             Attempt::Failed(CommitError::Unknown(PortError::unavailable("DynamoDB", still)))
         }
-        Some(_) | None => failed("DynamoDB", error),
+        Some(_) | None => failed(&tables(items), error),
     }
+}
+
+/// The tables of a transaction, for whoever reads an error.
+fn tables(items: &[Written]) -> String {
+    let names: BTreeSet<&str> = items.iter().map(|written| &*written.table).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// A commit's name among all stacks of an account.

@@ -80,7 +80,6 @@ fn variable(code: &str, what: &str) -> &'static str {
     match code {
         "NoSuchBucket" => "RUNTIME_CLOUD_..._BUCKET",
         "QueueDoesNotExist" | "NonExistentQueue" => "RUNTIME_CLOUD_QUEUES",
-        _ if what.starts_with("event bus") => "RUNTIME_CLOUD_BUS",
         _ if what.starts_with("function") => "RUNTIME_CLOUD_RUNNER",
         _ => "RUNTIME_CLOUD_TABLES",
     }

@@ -262,6 +262,7 @@ fn main() {
     all.extend(trials("rows/listings", cases::listings::table, ROWS, database));
     all.extend(trials("rows/limits", cases::limits::table, ALONE, database));
     all.extend(trials("rows/lost-answers", cases::lost_answers::table, ALONE, database));
+    all.extend(trials("rows/crowds", cases::crowds::table, &[PLAIN, THROTTLED, CONFLICTS], database));
     all.extend(trials("rows/crashes", cases::crashes::table, ALONE, database));
     all.extend(trials("receipts", cases::receipts::table, FILES, receipts));
     all.extend(trials("artifacts", cases::artifacts::table, FILES, artifacts));

@@ -1,5 +1,6 @@
 //! The command line of `cargo xtask`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::deploy::Wanted;
@@ -21,10 +22,12 @@ cargo xtask COMMAND
                        them: --stack NAME, --endpoint URL, --plugins DIR
   package [OPTION..]   makes the root file system of the runner's image, which functions/Dockerfile wraps:
                        --target TRIPLE, --certificates FILE, --development
-  weigh                what each function weighs, as it is deployed; needs valgrind, and builds for long
+  weigh [FOLDER]       what each function weighs, as it is deployed; needs valgrind, and builds for long, or takes
+                       those that were built into FOLDER
 
 RUNTIME_CLOUD_TEST_PULUMI names a folder with `pulumi` and `pulumi-language-yaml`; then nothing is fetched or built.
-RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws` and `cfn-lint`.
+RUNTIME_CLOUD_TEST_EMULATOR names a folder with `ministack`, `microburst`, `aws`, `cfn-lint` and
+`cargo-lambda`.
 ";
 
 /// What was asked for.
@@ -37,7 +40,7 @@ enum Asked {
     Deploy(Wanted),
     PublishTools(Wanted),
     Package(package::Wanted),
-    Weigh,
+    Weigh { folder: Option<PathBuf> },
 }
 
 /// Runs a command; its exit code is 0, that of the tests, 1 for what was found or 2 for a wrong command line.
@@ -60,7 +63,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Deploy(wanted) => deploy::run(&wanted),
         Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
         Asked::Package(wanted) => package::run(&wanted),
-        Asked::Weigh => weigh::run(),
+        Asked::Weigh { folder } => weigh::run(folder),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -97,7 +100,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
             Ok(Asked::Lint { advisories: !rest.is_empty() })
         }
         ("tools", None) if rest.is_empty() => Ok(Asked::Tools),
-        ("weigh", None) if rest.is_empty() => Ok(Asked::Weigh),
+        ("weigh", None) if rest.len() <= 1 => Ok(Asked::Weigh { folder: rest.first().map(PathBuf::from) }),
         ("test" | "lint" | "tools" | "weigh", None) => {
             Err(Stop::new(format!("{command} does not take {}", rest.join(" "))))
         }
@@ -126,7 +129,7 @@ mod tests {
         assert_eq!(asked("deploy --stack rc --class production"), Ok(Asked::Deploy(wanted)));
         let wanted = package::Wanted { target: Some("x".into()), ..package::Wanted::default() };
         assert_eq!(asked("package --target x"), Ok(Asked::Package(wanted)));
-        assert_eq!(asked("weigh"), Ok(Asked::Weigh));
+        assert_eq!(asked("weigh"), Ok(Asked::Weigh { folder: None }));
         assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 

@@ -12,11 +12,12 @@ use crate::problem::Stop;
 pub const VARIABLE: &str = "RUNTIME_CLOUD_TEST_EMULATOR";
 
 /// What is installed; pinned, as another version behaves otherwise.
-const EMULATOR: &[&str] = &["ministack[full]==1.5.33", "microburst==0.10.0", "cfn-lint==1.58.0"];
+const EMULATOR: &[&str] =
+    &["ministack[full]==1.5.33", "microburst==0.10.0", "cfn-lint==1.58.0", "cargo-lambda==1.9.2"];
 /// Apart from them: it asks for other versions of what they need.
 const COMMAND_LINE: &[&str] = &["awscli==1.46.3"];
 /// The programs that have to be there then.
-const PROGRAMS: &[&str] = &["ministack", "microburst", "aws", "cfn-lint"];
+const PROGRAMS: &[&str] = &["ministack", "microburst", "aws", "cfn-lint", "cargo-lambda"];
 
 /// The folder of the programs; they are installed first where they are missing.
 pub fn get(workspace: &Workspace) -> Result<PathBuf, Stop> {

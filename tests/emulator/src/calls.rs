@@ -76,9 +76,9 @@ impl Emulator {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// Puts something of S3's own, such as `bucket?versioning`.
-    pub fn put_s3(&self, what: &str, xml: &str) {
-        ureq::put(format!("{}/{what}", self.url())).send(xml.as_bytes()).expect("the emulator answers");
+    /// Puts something into S3: a bucket, an object, or something of its own such as `bucket?versioning`.
+    pub fn put_s3(&self, what: &str, text: &str) {
+        ureq::put(format!("{}/{what}", self.url())).send(text.as_bytes()).expect("the emulator answers");
     }
 
     /// The bytes of an object; None where there is none.

@@ -10,6 +10,7 @@
 )]
 
 mod calls;
+mod cargo_lambda;
 mod emulator;
 mod issuer;
 mod programs;
@@ -20,6 +21,7 @@ pub mod rights;
 mod tasks;
 pub mod write_units;
 
+pub use cargo_lambda::CargoLambda;
 pub use emulator::Emulator;
 pub use issuer::{Issuer, SigningKey, encoded, seconds_from_now};
 pub use proxy::Proxy;

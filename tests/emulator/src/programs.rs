@@ -1,6 +1,6 @@
 //! Finding and awaiting the programs.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,6 +27,15 @@ pub(crate) fn healthy(url: &str, log: &std::path::Path) {
             let said = std::fs::read_to_string(log).unwrap_or_default();
             panic!("{url} never answered; is {FOLDER} right? It said: {said}");
         }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until somebody listens.
+pub(crate) fn listening(port: u16) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < end, "nobody ever listened on port {port}; is {FOLDER} right?");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -24,7 +24,6 @@ crate::case::table! {
     every_condition_that_fails_is_named,
     kinds_and_tenants_do_not_share_keys,
     one_of_many_writers_wins,
-    every_one_of_many_writers_steps_once,
 }
 
 async fn a_new_row_is_read_back(db: Database) {
@@ -179,30 +178,4 @@ async fn one_of_many_writers_wins(db: Database) {
     assert_eq!(wins, 1);
     let read = db.store().need::<EnvironmentSlot>(&Sample::slot_id("acme", "e1")).await.unwrap();
     assert_eq!((read.version(), read.epoch), (Version(2), 2));
-}
-
-// Many workers on one row, whatever fails meanwhile: each step is made, and made once.
-async fn every_one_of_many_writers_steps_once(db: Database) {
-    db.written(Commit::of(Sample::slot("acme", "e1"), &db.sample.cx())).await;
-    let writers = (0..32).map(|_| {
-        let db = db.clone();
-        tokio::spawn(async move {
-            loop {
-                let read = match db.store().need::<EnvironmentSlot>(&Sample::slot_id("acme", "e1")).await {
-                    Ok(read) => read,
-                    Err(e) if e.is_temporary() => continue,
-                    Err(e) => panic!("{e}"),
-                };
-                let change = read.decide(Sample::step(), Sample::now()).unwrap();
-                if db.commit(Commit::of(change, &db.sample.cx())).await == ports::Committed::Yes {
-                    break;
-                }
-            }
-        })
-    });
-    for writer in futures::future::join_all(writers).await {
-        writer.unwrap();
-    }
-    let read = db.store().need::<EnvironmentSlot>(&Sample::slot_id("acme", "e1")).await.unwrap();
-    assert_eq!((read.version(), read.epoch), (Version(33), 33));
 }

@@ -8,6 +8,7 @@ pub mod commits;
 pub mod config;
 pub mod counters;
 pub mod crashes;
+pub mod crowds;
 mod database;
 pub mod letters;
 pub mod limits;
