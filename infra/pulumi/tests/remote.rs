@@ -105,8 +105,8 @@ impl Stage {
     async fn claim(&self, worker: &str, minutes: i64) -> bool {
         let ends_by = self.clock.now() + TimeDelta::minutes(minutes);
         let claim = JobClaim { worker: Some(worker.to_owned()), at: self.clock.now(), ends_by };
-        let put = self.files.put_once(&Stage::key("out/claim.json"), &serde_json::to_vec(&claim).unwrap());
-        put.await.unwrap() == Put::Created
+        let claim = serde_json::to_vec(&claim).unwrap();
+        self.files.put_once(&Stage::key("out/claim.json"), &claim).await.unwrap() == Put::Created
     }
 }
 

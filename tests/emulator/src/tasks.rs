@@ -21,6 +21,7 @@ mount -t tmpfs -o mode=1777 disk \"$ROOT/tmp\"
 mkdir -p \"$ROOT$SHARED\"
 mount --bind \"$SHARED\" \"$ROOT$SHARED\"
 mount -t proc proc \"$ROOT/proc\"
+mount --bind /dev \"$ROOT/dev\"
 exec chroot --userspec=65532:65532 \"$ROOT\" /runner \"$@\"";
 
 /// Starts the tasks of one cluster.
