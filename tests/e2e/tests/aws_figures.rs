@@ -206,24 +206,23 @@ fn each_call_is_one_that_its_role_allows() {
     let measured = &*MEASURED;
     let roles =
         measured.stack.emulator.aws(&["iam", "get-account-authorization-details", "--filter", "Role"]);
-    // What STS gave out: for whom, and narrowed to what.
-    let jobs: BTreeMap<&str, Value> = measured
-        .all
-        .iter()
-        .filter_map(|r| Some((r.gave_key.as_deref()?, serde_json::from_str(r.field("Policy")).unwrap())))
-        .collect();
+    // What STS gave out: of which role, and narrowed to what.
+    let given = |r: &Recorded| {
+        let role = r.field("RoleArn").rsplit('/').next().unwrap_or_default().to_owned();
+        (role, serde_json::from_str::<Value>(r.field("Policy")).ok())
+    };
+    let jobs: BTreeMap<&str, (String, Option<Value>)> =
+        measured.all.iter().filter_map(|r| Some((r.gave_key.as_deref()?, given(r)))).collect();
     assert!(!jobs.is_empty(), "no job had credentials of its own");
     let (mut checked, mut of_jobs, mut refused) = (0, 0, BTreeSet::new());
     for request in measured.all.iter().filter(|r| r.function.starts_with(STACK)) {
         let job = jobs.get(request.access_key.as_str());
-        let policies = match job {
-            Some(_) => policies(&roles, &format!("{STACK}-job")),
-            None => policies(&roles, &role_of(&request.function)),
-        };
+        let role = job.map_or_else(|| role_of(&request.function), |(role, _)| role.clone());
+        let (policies, narrow) = (policies(&roles, &role), job.and_then(|(_, narrow)| narrow.as_ref()));
         for right in request.needs() {
             checked += 1;
             of_jobs += usize::from(job.is_some());
-            let narrowed = job.is_none_or(|policy| gives(policy, &right));
+            let narrowed = narrow.is_none_or(|policy| gives(policy, &right));
             if !narrowed || !policies.iter().any(|p| gives(p, &right)) {
                 refused.insert(format!("{} may not {right} (narrowed: {narrowed})", request.function));
             }
