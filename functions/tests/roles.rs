@@ -33,6 +33,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("put_item", &["dynamodb:PutItem"]),
     ("put_object", &["s3:PutObject"]),
     ("put_parameter", &["ssm:PutParameter"]),
+    ("put_secret_value", &["secretsmanager:PutSecretValue"]),
     ("query", &["dynamodb:Query"]),
     ("receive_message", &["sqs:ReceiveMessage"]),
     // A task is started in the roles of its definition, and with tags.

@@ -5,7 +5,7 @@ use domain::aggregate::{Change, Scoped, Versioned};
 use domain::decided_at;
 use domain::deployment_specification::{Declaration, SpecificationVersion};
 use domain::environment_slot::{PromotionHead, SlotCommand};
-use domain::provisioning_run::{NewRun, RunCommand, RunSource};
+use domain::provisioning_run::{Chain, NewRun, RunCommand, RunSource};
 use domain::{DeploymentSpecification, EnvironmentSlot, ProvisioningRun};
 use events::{Principal, ProvisioningRunId};
 use ports::rows::By;
@@ -91,7 +91,7 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
         (None, Some(newest)) => newest.version,
         (None, None) => 1,
     };
-    let mut run = new_run(&wanted, version, cx.now + settings.watch_again, cx.now);
+    let mut run = new_run(&wanted, version, cx.now + settings.watch_again, cx);
     let opened = match &slot {
         None => EnvironmentSlot::open(tenant.clone(), environment.clone()),
         Some(slot) => slot.begin(),
@@ -121,7 +121,7 @@ pub async fn declare(store: &Store, settings: &Settings, wanted: Wanted, cx: &Cx
     Ok(Declared { provisioning_run_id: id, new: true })
 }
 
-fn new_run(wanted: &Wanted, version: u32, due: DateTime<Utc>, now: DateTime<Utc>) -> Change<ProvisioningRun> {
+fn new_run(wanted: &Wanted, version: u32, due: DateTime<Utc>, cx: &Cx) -> Change<ProvisioningRun> {
     let declaration = &wanted.declaration;
     let new = NewRun {
         id: wanted.run,
@@ -135,8 +135,9 @@ fn new_run(wanted: &Wanted, version: u32, due: DateTime<Utc>, now: DateTime<Utc>
         source: wanted.source.clone(),
         requested_by: wanted.requested_by.clone(),
         rerun_of: wanted.rerun_of,
+        chain: Chain::of(&cx.correlation, cx.span()),
     };
-    ProvisioningRun::declare(new, due, now)
+    ProvisioningRun::declare(new, due, cx.now)
 }
 
 /// Promotions of the same specification that haven't begun to apply: a newer one takes their place.

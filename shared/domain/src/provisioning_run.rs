@@ -2,6 +2,7 @@
 //! has an authority; receipts are never rewritten; a re-run is a new run.
 
 mod authority;
+mod chain;
 mod command;
 mod state;
 
@@ -17,6 +18,7 @@ use crate::aggregate::{Aggregate, Change, Facets, Kind, Scoped};
 use crate::digest::Digest;
 use crate::routing::Route;
 
+pub use chain::Chain;
 pub use command::{NewRun, RunCommand, RunRefusal, run_id};
 pub use state::{
     ApplyRecord, Approved, CancelRequest, Evidence, Failure, FailureReason, PlanApproval, PlanRecord,
@@ -48,6 +50,9 @@ pub struct ProvisioningRun {
     pub requested_by: Principal,
     /// The run that it repeats.
     pub rerun_of: Option<ProvisioningRunId>,
+    /// The chain of work that it was declared in: whatever wakes it later, its events belong there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Chain>,
     /// What was planned.
     pub plan: Option<PlanRecord>,
     /// Who approved the plan; kept when the run goes on, so that it can be seen afterwards.
@@ -81,6 +86,7 @@ impl ProvisioningRun {
             source: new.source,
             requested_by: new.requested_by,
             rerun_of: new.rerun_of,
+            chain: new.chain,
             plan: None,
             approved: None,
             apply: None,

@@ -1,6 +1,7 @@
 //! What a piece of work knows of itself: the message that caused it, its time, its attempt, its deadline.
 
 use chrono::{DateTime, Utc};
+use domain::ProvisioningRun;
 use events::TraceParent;
 use uuid::Uuid;
 
@@ -22,6 +23,16 @@ pub struct Cx {
 }
 
 impl Cx {
+    /// The same in the chain of a run, whatever woke it.
+    pub fn of_run(&self, run: &ProvisioningRun) -> Cx {
+        let mut cx = self.clone();
+        if let Some(chain) = &run.chain {
+            cx.correlation.clone_from(&chain.correlation);
+            cx.trace = Some(chain.trace);
+        }
+        cx
+    }
+
     /// The span of this piece of work.
     pub fn span(&self) -> TraceParent {
         self.trace.unwrap_or_else(|| TraceParent::of_chain(&self.correlation)).handling(self.message)

@@ -103,6 +103,7 @@ impl Sample {
             source: RunSource::Manual,
             requested_by: Principal::new("ada").unwrap(),
             rerun_of: None,
+            chain: None,
         };
         ProvisioningRun::declare(new, due, Sample::now())
     }

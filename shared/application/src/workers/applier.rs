@@ -124,6 +124,7 @@ impl Worker for Applier {
         // load
         let id = Scoped::new(input.tenant, input.run);
         let mut run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
+        let cx = &cx.of_run(&run);
         let planned = self.planned(&run).await?;
         let changing = planned.as_ref().map(changing).unwrap_or_default();
         if run.is_ready_to_apply() {

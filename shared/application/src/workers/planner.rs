@@ -99,6 +99,7 @@ impl Worker for Planner {
     async fn run(&self, input: PlanRun, cx: &Cx) -> Result<Planned, Fault> {
         // load
         let run = self.store.need::<ProvisioningRun>(&Scoped::new(input.tenant, input.run)).await?;
+        let cx = &cx.of_run(&run);
         if run.state != RunState::PlanPending {
             self.runner.clean(run.id, Phase::Plan).await?;
             return Ok(Planned::AlreadyPlanned);

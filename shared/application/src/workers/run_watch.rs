@@ -151,7 +151,7 @@ impl RunWatch {
                 continue;
             }
             watched.late += u32::from(matches!(run.state, RunState::Applying { .. }));
-            match self.look(&run, cx).await {
+            match self.look(&run, &cx.of_run(&run)).await {
                 Ok(true) => watched.ended += 1,
                 Ok(false) => watched.queued += 1,
                 // One run that can't be looked at delays no other.

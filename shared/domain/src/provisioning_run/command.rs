@@ -6,6 +6,7 @@ use events::{
     SpecificationId, TenantId,
 };
 
+use super::chain::Chain;
 use super::state::{ApplyRecord, Failure, PlanApproval, PlanRecord, RunSource, Token};
 use crate::aggregate::Refusal;
 use crate::bounds;
@@ -231,6 +232,8 @@ pub struct NewRun {
     pub requested_by: Principal,
     /// The run that it repeats.
     pub rerun_of: Option<ProvisioningRunId>,
+    /// The chain of work that declares it.
+    pub chain: Option<Chain>,
 }
 
 /// The id of the run for a source: the same promotion is the same run, however often it is told (Rule 5).

@@ -78,6 +78,7 @@ pub fn run(kind: ProvisioningKind) -> ProvisioningRun {
         source: source(kind),
         requested_by: principal("ada"),
         rerun_of: None,
+        chain: None,
     };
     ProvisioningRun::declare(new, after(1), now()).after().clone()
 }
