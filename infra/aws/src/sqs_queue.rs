@@ -75,6 +75,8 @@ const COUNTS_KEPT: i64 = 15 * 24 * 3600;
 const LOOK: i32 = 20;
 /// At most so many messages in one call.
 const BATCH: usize = 10;
+/// At most so many bytes of what is put aside.
+const ASIDE: usize = 200_000;
 
 fn attribute(value: &str) -> Result<MessageAttributeValue, PortError> {
     MessageAttributeValue::builder()
@@ -429,6 +431,8 @@ impl SqsQueue {
     /// Puts something aside that was no message yet: among the dead letters of `queue`, with its reason.
     pub async fn put_aside(&self, queue: &str, body: &str, reason: &str) -> Result<(), PortError> {
         let url = self.queues.dead_url(queue);
+        // What is put aside for its size would not fit here either: its beginning does, and the reason names it.
+        let body = body.get(..body.floor_char_boundary(ASIDE)).unwrap_or(body);
         let reason: String = reason.chars().take(1000).collect();
         self.client
             .send_message()

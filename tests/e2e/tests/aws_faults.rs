@@ -45,9 +45,9 @@ fn sent(mine: &[&str]) -> Vec<Vec<String>> {
     all.iter().filter(|r| r.operation == "PutEvents").map(ids).filter(|ids| !ids.is_empty()).collect()
 }
 
-/// The reason of a dead letter of the relay that holds a text.
+/// The reason of a dead letter of the relay that holds a text, in its body or in its reason.
 fn reason(holds: &str) -> Option<String> {
-    let found = DEPLOYED.0.dead("OutboxRelay").into_iter().find(|m| m["Body"].to_string().contains(holds))?;
+    let found = DEPLOYED.0.dead("OutboxRelay").into_iter().find(|m| m.to_string().contains(holds))?;
     Some(found["MessageAttributes"]["reason"]["StringValue"].as_str()?.to_owned())
 }
 
