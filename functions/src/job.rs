@@ -209,7 +209,7 @@ mod tests {
         fill();
         wipe(&job, Some(disk.path()), &tools).unwrap();
         let left: Vec<_> = std::fs::read_dir(disk.path()).unwrap().map(|e| e.unwrap().path()).collect();
-        assert_eq!(left, [tools.clone()]);
+        assert_eq!(left, std::slice::from_ref(&tools));
         // What a link leads to is another's.
         assert!(tools.join("file").exists() && outside.path().join("file").exists());
     }

@@ -1,8 +1,12 @@
 //! Messages as SQS carries them: the body is the worker's input, everything else stands in attributes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use aws_sdk_sqs::types::{
+    MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
+};
 use domain::Digest;
+use ports::PortError;
 use ports::queue::{Delivery, Message};
 use uuid::Uuid;
 
@@ -23,10 +27,10 @@ pub struct SqsRecord {
     pub attributes: BTreeMap<String, String>,
 }
 
-pub(crate) const ID: &str = "id";
-pub(crate) const GROUP: &str = "group";
-pub(crate) const CORRELATION: &str = "correlation";
-pub(crate) const TRACE: &str = "traceparent";
+const ID: &str = "id";
+const GROUP: &str = "group";
+const CORRELATION: &str = "correlation";
+const TRACE: &str = "traceparent";
 pub(crate) const REASON: &str = "reason";
 
 impl SqsRecord {
@@ -47,6 +51,36 @@ impl SqsRecord {
         };
         Delivery { message, lease: self.receipt_handle, deliveries: self.receive_count, failures }
     }
+}
+
+pub(crate) fn attribute(value: &str) -> Result<MessageAttributeValue, PortError> {
+    MessageAttributeValue::builder()
+        .data_type("String")
+        .string_value(value)
+        .build()
+        .map_err(|e| PortError::broken_by("a message's attribute can't be written", "report this", e))
+}
+
+/// Attributes of a message; SQS allows none that is empty.
+pub(crate) fn attributes(message: &Message) -> Result<Vec<(String, MessageAttributeValue)>, PortError> {
+    let id = message.id.to_string();
+    let trace = message.trace.map(|t| t.to_string()).unwrap_or_default();
+    let all = [(ID, &id), (GROUP, &message.group), (CORRELATION, &message.correlation), (TRACE, &trace)];
+    all.into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| Ok((name.to_owned(), attribute(value)?)))
+        .collect()
+}
+
+/// The same trace, where Lambda looks for it.
+pub(crate) fn x_ray(
+    message: &Message,
+) -> Result<Option<HashMap<MessageSystemAttributeNameForSends, MessageSystemAttributeValue>>, PortError> {
+    let Some(trace) = message.trace else { return Ok(None) };
+    let value =
+        MessageSystemAttributeValue::builder().data_type("String").string_value(trace.x_ray()).build();
+    let value = value.map_err(|e| PortError::broken_by("a trace can't be written", "report this", e))?;
+    Ok(Some([(MessageSystemAttributeNameForSends::AwsTraceHeader, value)].into()))
 }
 
 /// A group as SQS allows it: at most 128 letters, digits and plain signs. Another one is named by its digest.

@@ -1,23 +1,20 @@
 //! Queues on SQS. A worker's queue is first-in-first-out by the worker's group; a handler's is filled by rules of the
 //! bus, which know no groups. Failures are counted in a table: SQS counts only how often a message was received.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
-use aws_sdk_sqs::types::{
-    Message as SqsMessage, MessageAttributeValue, MessageSystemAttributeName,
-    MessageSystemAttributeNameForSends, MessageSystemAttributeValue, SendMessageBatchRequestEntry,
-};
+use aws_sdk_sqs::types::{Message as SqsMessage, MessageSystemAttributeName, SendMessageBatchRequestEntry};
 use ports::queue::{DeadLetter, Delivery, Message, Queue};
 use ports::{Clock, PortError};
 use uuid::Uuid;
 
 use crate::fault::{fault, plain};
-use crate::sqs_message::{CORRELATION, GROUP, ID, REASON, SqsRecord, TRACE, group_id};
+use crate::sqs_message::{REASON, SqsRecord, attribute, attributes, group_id, x_ray};
 
 /// Which queues there are, and where.
 #[derive(Debug, Clone)]
@@ -78,39 +75,9 @@ const BATCH: usize = 10;
 /// At most so many bytes of what is put aside.
 const ASIDE: usize = 200_000;
 
-fn attribute(value: &str) -> Result<MessageAttributeValue, PortError> {
-    MessageAttributeValue::builder()
-        .data_type("String")
-        .string_value(value)
-        .build()
-        .map_err(|e| PortError::broken_by("a message's attribute can't be written", "report this", e))
-}
-
 fn body(message: &Message) -> Result<&str, PortError> {
     std::str::from_utf8(&message.body)
         .map_err(|e| PortError::broken_by("a message's body is no text", "report this", e))
-}
-
-/// Attributes of a message; SQS allows none that is empty.
-fn attributes(message: &Message) -> Result<Vec<(String, MessageAttributeValue)>, PortError> {
-    let id = message.id.to_string();
-    let trace = message.trace.map(|t| t.to_string()).unwrap_or_default();
-    let all = [(ID, &id), (GROUP, &message.group), (CORRELATION, &message.correlation), (TRACE, &trace)];
-    all.into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| Ok((name.to_owned(), attribute(value)?)))
-        .collect()
-}
-
-/// The same trace, where Lambda looks for it.
-fn x_ray(
-    message: &Message,
-) -> Result<Option<HashMap<MessageSystemAttributeNameForSends, MessageSystemAttributeValue>>, PortError> {
-    let Some(trace) = message.trace else { return Ok(None) };
-    let value =
-        MessageSystemAttributeValue::builder().data_type("String").string_value(trace.x_ray()).build();
-    let value = value.map_err(|e| PortError::broken_by("a trace can't be written", "report this", e))?;
-    Ok(Some([(MessageSystemAttributeNameForSends::AwsTraceHeader, value)].into()))
 }
 
 fn record(message: SqsMessage) -> SqsRecord {

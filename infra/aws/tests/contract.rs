@@ -1,6 +1,6 @@
 //! The contract of every port, kept by the adapters for AWS on an emulator: plain, under fault decorators, and behind a
 //! proxy that fails as AWS does.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test ends by panicking")]
 
 mod support;
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use domain::aggregate::{encode, file_name};
-use domain::identity::Identity;
 use domain::provisioning_run::{Failure, FailureReason};
 use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
@@ -21,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::Checkpoint;
 use crate::collect;
 use crate::program_check::{ProgramRefusal, check_program};
-use crate::redact::Redactor;
 use crate::remains;
 use crate::stack::{config_file, stack_name};
 use crate::steps::Steps;
@@ -114,46 +112,6 @@ impl HostRunner {
             if !matches!(life, Life::Running { .. }) {
                 return Ok(life);
             }
-        }
-    }
-
-    /// The job with what its identity gives it. A role's credentials come with the job, or not at all.
-    pub(crate) async fn with_access(&self, job: &Job) -> Result<Job, NotStarted> {
-        let mut job = job.clone();
-        let Some(reference) = job.identity.clone() else { return Ok(job) };
-        let failed =
-            |message: String| NotStarted::Never(Failure { reason: FailureReason::PlanFailed, message });
-        match Identity::parse(&reference).map_err(|e| failed(e.to_string()))? {
-            Identity::Role(_) | Identity::OwnRole(_) if job.access.variables.is_empty() => {
-                return Err(failed(format!(
-                    "identity {reference} is a role, which is assumed on AWS alone: leave it out here, and name the \
-                     variables of its credentials in passEnvironment"
-                )));
-            }
-            Identity::Role(_) | Identity::OwnRole(_) => {}
-            Identity::Kubeconfig(secret) => {
-                let found = self.secrets.resolve(&job.tenant, secret).await.map_err(later)?;
-                let missing =
-                    || failed(format!("identity {reference}: there is no secret {secret}; store it"));
-                let found = found.ok_or_else(missing)?;
-                job.access.files.insert("KUBECONFIG".to_owned(), found.value);
-            }
-        }
-        Ok(job)
-    }
-
-    /// Masks what the identity of a job gives it.
-    pub(crate) async fn access_redactor(&self, job: &Job) -> Result<Redactor, PortError> {
-        let access = self.known_access(job).await?.access;
-        Ok(Redactor::new(access.variables.values().chain(access.files.values()).map(|s| s.reveal())))
-    }
-
-    /// The same where its end is looked at: there it is only masked with.
-    async fn known_access(&self, job: &Job) -> Result<Job, PortError> {
-        match self.with_access(job).await {
-            Ok(job) => Ok(job),
-            Err(NotStarted::Later(e)) => Err(e),
-            Err(NotStarted::Never(_)) => Ok(job.clone()),
         }
     }
 
@@ -350,7 +308,7 @@ fn session_is_gone(living: usize) -> String {
     format!("its session's folder is gone, but {living} of its processes live")
 }
 
-fn later(error: PortError) -> NotStarted {
+pub(crate) fn later(error: PortError) -> NotStarted {
     if error.is_temporary() {
         return NotStarted::Later(error);
     }

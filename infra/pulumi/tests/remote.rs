@@ -1,11 +1,6 @@
 //! A controller and its jobs elsewhere, by the files between them: asked once, proven dead by what their place says and
 //! nothing else, and never begun by two.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what it expects and stops there"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects and stops there")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -188,7 +188,7 @@ pub fn is(run: &Value, state: &str) -> bool {
 }
 
 /// Its id.
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a run has one")]
+#[expect(clippy::unwrap_used, reason = "a run has one")]
 pub fn id(run: &Value) -> String {
     run["id"].as_str().unwrap().to_owned()
 }

@@ -1,12 +1,6 @@
 //! The same promotions as functions: template.yaml deployed to an emulator, the real function binaries, real Pulumi,
 //! a program of files. An event goes in at the bus; a subscriber of the bus sees what came of it.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a test ends by panicking, and makes its own ids"
-)]
+#![expect(clippy::disallowed_methods, reason = "a test makes its own ids")]
 
 use std::sync::LazyLock;
 

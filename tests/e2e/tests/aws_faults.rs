@@ -3,7 +3,6 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::unwrap_used,
     reason = "a test ends by panicking, and makes its own ids"
 )]
 

@@ -4,6 +4,7 @@
 //!
 //! docs/performance.md has its table, and the command that prints it.
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,

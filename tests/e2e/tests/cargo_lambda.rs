@@ -1,6 +1,6 @@
 //! The functions under `cargo lambda`, with the messages of `functions/samples`, before an emulator that
 //! `AWS_ENDPOINT_URL` alone names: as the README shows it.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test ends by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 use std::path::{Path, PathBuf};
 
