@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::deploy::Wanted;
 use crate::problem::Stop;
-use crate::{deploy, lint, package, pulumi, test, weigh};
+use crate::{deploy, emulator, lint, package, pulumi, test, weigh};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -18,6 +18,7 @@ cargo xtask COMMAND
                        --plugins DIR for Pulumi's plugins, as ~/.pulumi/plugins holds them,
                        --parameter NAME=VALUE for any other parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
+  emulator [PORT]      runs an AWS emulator on 127.0.0.1, port 4566 unless another is given, until it is ended
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
                        them: --stack NAME, --endpoint URL, --plugins DIR
   package [OPTION..]   makes the root file system of the runner's image, which functions/Dockerfile wraps:
@@ -39,6 +40,7 @@ enum Asked {
     Tools,
     Deploy(Wanted),
     PublishTools(Wanted),
+    Emulator(u16),
     Package(package::Wanted),
     Weigh { folder: Option<PathBuf> },
 }
@@ -61,6 +63,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Lint { advisories } => lint::run(advisories),
         Asked::Tools => pulumi::show(),
         Asked::Deploy(wanted) => deploy::run(&wanted),
+        Asked::Emulator(port) => emulator::serve(port),
         Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
         Asked::Package(wanted) => package::run(&wanted),
         Asked::Weigh { folder } => weigh::run(folder),
@@ -82,6 +85,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
     }
     if command == "deploy" {
         return Wanted::parse(&rest).map(Asked::Deploy);
+    }
+    if command == "emulator" {
+        return match rest.as_slice() {
+            [] => Ok(Asked::Emulator(emulator::PORT)),
+            [port] => port.parse().map(Asked::Emulator).map_err(|_| Stop::new(format!("{port} is no port"))),
+            _ => Err(Stop::new("emulator takes a port alone")),
+        };
     }
     if command == "publish-tools" {
         return Wanted::parse(&rest).map(Asked::PublishTools);
@@ -130,6 +140,8 @@ mod tests {
         let wanted = package::Wanted { target: Some("x".into()), ..package::Wanted::default() };
         assert_eq!(asked("package --target x"), Ok(Asked::Package(wanted)));
         assert_eq!(asked("weigh"), Ok(Asked::Weigh { folder: None }));
+        assert_eq!(asked("emulator"), Ok(Asked::Emulator(4566)));
+        assert_eq!(asked("emulator 14566"), Ok(Asked::Emulator(14566)));
         assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 
@@ -140,6 +152,7 @@ mod tests {
         assert_eq!(asked("test --advisories"), Err("test does not take --advisories".into()));
         assert_eq!(asked("lint domain"), Err("lint does not take domain".into()));
         assert_eq!(asked("deploy --stack"), Err("deploy --stack needs a value".into()));
+        assert_eq!(asked("emulator http://x"), Err("http://x is no port".into()));
         assert!(asked("deploy --development").is_err_and(|e| e.contains("--endpoint")));
         assert_eq!(asked("tools now"), Err("tools does not take now".into()));
     }

@@ -62,3 +62,33 @@ fn run(command: &mut Command, what: &str) -> Result<(), Stop> {
     }
     Err(Stop::new(format!("{what} ended with {status}; it needs Python 3.11 or newer and the package index")))
 }
+
+/// The emulator's usual port.
+pub const PORT: u16 = 4566;
+
+/// Runs the emulator on this machine alone, until it is ended; nothing of it outlives it.
+pub fn serve(port: u16) -> Result<u8, Stop> {
+    let programs = get(&Workspace::find()?)?;
+    let folder = tempfile::Builder::new().prefix("runtime-cloud-emulator-").tempdir();
+    let folder = folder.map_err(Stop::of("a temporary folder"))?;
+    let url = format!("http://127.0.0.1:{port}");
+    let keep = |name: &str| env::var_os(name).unwrap_or_default();
+    let port = port.to_string();
+    eprintln!("the emulator is at {url}; it keeps nothing, and Ctrl-C ends it");
+    // Functions are its children, and inherit all of this.
+    let ended = Command::new(programs.join("ministack"))
+        .env_clear()
+        .envs([("PATH", keep("PATH")), ("HOME", keep("HOME"))])
+        .env("TMPDIR", folder.path())
+        .envs([("BIND_HOST", "127.0.0.1"), ("GATEWAY_PORT", &*port), ("EDGE_PORT", &*port)])
+        .envs([("IOT_MTLS_ENABLED", "0"), ("SFTP_ENABLED", "0"), ("LOG_LEVEL", "WARNING")])
+        .envs([("AWS_ENDPOINT_URL", &*url), ("NO_COLOR", "1")])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .status()
+        .map_err(Stop::of("ministack"))?;
+    if ended.success() || ended.code().is_none() {
+        return Ok(0);
+    }
+    Err(Stop::new(format!("the emulator ended with {ended}; is port {port} free?")))
+}
