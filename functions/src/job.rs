@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use aws::{JobCredentials, JobKeys, S3Artifacts, S3Receipts, SecretNames, SecretsManagerBroker};
@@ -42,6 +43,8 @@ pub struct Given<'a> {
     pub worker: String,
     /// When the place ends this.
     pub place_ends: DateTime<Utc>,
+    /// Set when the place says that it ends before.
+    pub stopped: Arc<AtomicBool>,
 }
 
 impl JobRunner {
@@ -129,6 +132,7 @@ impl JobRunner {
             // Without its credentials a job could leave nothing.
             pulumi_until: given.place_ends.min(given.keys.own.expires_at) - TO_STOP,
             access: access(given.keys.identity.as_ref()),
+            stopped: &given.stopped,
         };
         work(&this, given.name).await
     }

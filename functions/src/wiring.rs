@@ -90,6 +90,7 @@ impl Account {
                 url_prefix: variable("RUNTIME_CLOUD_QUEUES")?,
                 fifo: WORKERS.iter().map(|row| row.name.to_owned()).collect(),
                 standard,
+                unread: vec![stream::NAME.to_owned()],
             },
             clock: Arc::new(SystemClock),
         })
@@ -118,6 +119,7 @@ impl Account {
         let role = JobRole {
             sts: aws::sts(&self.config),
             role: variable("RUNTIME_CLOUD_JOB_ROLE")?,
+            identities: listed("RUNTIME_CLOUD_IDENTITY_ROLES"),
             bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET")?,
             secrets: SecretNames(variable("RUNTIME_CLOUD_SECRETS")?),
             secrets_arn: variable("RUNTIME_CLOUD_SECRETS_ARN")?,
@@ -153,6 +155,7 @@ impl Account {
         Ok(RemoteRunner {
             files: jobs,
             places: self.places()?,
+            secrets: Arc::new(self.secrets()?),
             clock: Arc::new(SystemClock),
             tools: manifest.digests(),
             scratch: std::env::temp_dir().join("runtime-cloud-scratch"),

@@ -2,6 +2,8 @@
 //! also the supervisor of its own sessions, under another argument.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws::{JobInvocation, TaskJob};
@@ -10,6 +12,7 @@ use runtime_cloud_functions::door::{cannot_begin, deadline, logs, optional};
 use runtime_cloud_functions::job::{Given, JobRunner};
 use runtime_cloud_functions::wiring::Account;
 use serde::Deserialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The argument of a task's container.
 const TASK: &str = "task";
@@ -36,6 +39,7 @@ async fn function() -> Result<(), Error> {
             keys: &event.payload.keys,
             worker: format!("function {stream}, request {}", event.context.request_id),
             place_ends: deadline(&event.context),
+            stopped: Arc::default(),
         };
         one(&runner, given).await
     };
@@ -65,7 +69,16 @@ async fn task() -> Result<(), Error> {
     let job = TaskJob::open(&aws::kms(&runner.account().config), optional).await.map_err(|e| e.chain())?;
     // Nothing ends a task by itself: it is over with its credentials, and the controller stops it then.
     let place_ends = job.keys.end_at();
-    one(&runner, Given { name: &job.name, keys: &job.keys, worker: about.arn, place_ends }).await
+    let stopped = Arc::<AtomicBool>::default();
+    // Sent when somebody stops the task, or its machine goes; two minutes later it is over.
+    let mut told = signal(SignalKind::terminate())?;
+    let heard = Arc::clone(&stopped);
+    tokio::spawn(async move {
+        told.recv().await;
+        tracing::warn!("the task is stopped; its job ends early");
+        heard.store(true, Ordering::Relaxed);
+    });
+    one(&runner, Given { name: &job.name, keys: &job.keys, worker: about.arn, place_ends, stopped }).await
 }
 
 async fn one(runner: &JobRunner, given: Given<'_>) -> Result<(), Error> {

@@ -14,6 +14,7 @@ mod parameters;
 mod s3_artifacts;
 mod s3_receipts;
 mod secrets_manager;
+mod sqs_dead_letters;
 mod sqs_message;
 mod sqs_queue;
 mod stream_letters;

@@ -1,7 +1,6 @@
 //! Queues on SQS. A worker's queue is first-in-first-out by the worker's group; a handler's is filled by rules of the
 //! bus, which know no groups. Failures are counted in a table: SQS counts only how often a message was received.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +24,8 @@ pub struct SqsQueues {
     pub fifo: Vec<String>,
     /// Handlers' queues.
     pub standard: Vec<String>,
+    /// Those of them that nobody reads: they have dead letters alone.
+    pub unread: Vec<String>,
 }
 
 impl SqsQueues {
@@ -69,18 +70,18 @@ pub struct SqsQueue {
 /// How long a count is kept: messages live for 14 days at most.
 const COUNTS_KEPT: i64 = 15 * 24 * 3600;
 /// How long dead letters are held while they are looked through.
-const LOOK: i32 = 20;
+pub(crate) const LOOK: i32 = 20;
 /// At most so many messages in one call.
 const BATCH: usize = 10;
 /// At most so many bytes of what is put aside.
-const ASIDE: usize = 200_000;
+pub(crate) const ASIDE: usize = 200_000;
 
 fn body(message: &Message) -> Result<&str, PortError> {
     std::str::from_utf8(&message.body)
         .map_err(|e| PortError::broken_by("a message's body is no text", "report this", e))
 }
 
-fn record(message: SqsMessage) -> SqsRecord {
+pub(crate) fn record(message: SqsMessage) -> SqsRecord {
     let system = |name: MessageSystemAttributeName| {
         message.attributes.as_ref().and_then(|all| all.get(&name)).cloned()
     };
@@ -171,7 +172,7 @@ impl SqsQueue {
         Ok(())
     }
 
-    async fn hide(&self, url: &str, lease: &str, time: Duration) -> Result<bool, PortError> {
+    pub(crate) async fn hide(&self, url: &str, lease: &str, time: Duration) -> Result<bool, PortError> {
         let sent = self
             .client
             .change_message_visibility()
@@ -196,14 +197,20 @@ impl SqsQueue {
         }
     }
 
-    async fn receive_from(&self, url: &str, most: i32, hidden: i32) -> Result<Vec<SqsMessage>, PortError> {
+    pub(crate) async fn receive_from(
+        &self,
+        url: &str,
+        most: i32,
+        hidden: i32,
+        wait: i32,
+    ) -> Result<Vec<SqsMessage>, PortError> {
         let answer = self
             .client
             .receive_message()
             .queue_url(url)
             .max_number_of_messages(most)
             .visibility_timeout(hidden)
-            .wait_time_seconds(0)
+            .wait_time_seconds(wait)
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All")
             .send()
@@ -225,42 +232,6 @@ impl SqsQueue {
             .send()
             .await
             .map_err(|e| fault(url, e))?;
-        Ok(())
-    }
-
-    /// Looks through the dead letters of a queue; `each` says whether it has seen enough.
-    async fn look_through(
-        &self,
-        queue: &str,
-        mut each: impl FnMut(&SqsRecord, i64) -> bool,
-    ) -> Result<Vec<SqsRecord>, PortError> {
-        let url = self.queues.dead_url(queue);
-        let (mut held, mut seen) = (vec![], BTreeSet::new());
-        'all: loop {
-            let some = self.receive_from(&url, 10, LOOK).await?;
-            if some.is_empty() {
-                break;
-            }
-            for message in some {
-                let sent = message.attributes.as_ref();
-                let sent = sent.and_then(|a| a.get(&MessageSystemAttributeName::SentTimestamp)?.parse().ok());
-                let record = record(message);
-                let new = seen.insert(record.message_id.clone());
-                let enough = each(&record, sent.unwrap_or_default());
-                held.push(record);
-                if enough || !new {
-                    break 'all;
-                }
-            }
-        }
-        Ok(held)
-    }
-
-    async fn let_go(&self, queue: &str, held: &[SqsRecord]) -> Result<(), PortError> {
-        let url = self.queues.dead_url(queue);
-        for record in held {
-            self.hide(&url, &record.receipt_handle, Duration::ZERO).await?;
-        }
         Ok(())
     }
 }
@@ -291,7 +262,7 @@ impl Queue for SqsQueue {
 
     async fn receive(&self, queue: &str, lease: Duration) -> Result<Option<Delivery>, PortError> {
         let url = self.queues.url(queue);
-        match self.receive_from(&url, 1, seconds(lease)).await?.into_iter().next() {
+        match self.receive_from(&url, 1, seconds(lease), 0).await?.into_iter().next() {
             None => Ok(None),
             Some(message) => self.delivery(queue, record(message)).await.map(Some),
         }
@@ -345,27 +316,12 @@ impl Queue for SqsQueue {
 
     async fn dead(&self, limit: u32) -> Result<Vec<DeadLetter>, PortError> {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let queues = self.queues.fifo.iter().chain(&self.queues.standard);
+        // All at once: each look waits for a second.
+        let looks = futures::future::join_all(queues.map(|queue| self.dead_in(queue, wanted))).await;
         let mut dead: Vec<DeadLetter> = vec![];
-        for queue in self.queues.fifo.iter().chain(&self.queues.standard) {
-            let mut found: Vec<DeadLetter> = vec![];
-            let held = self
-                .look_through(queue, |record, sent| {
-                    let delivery = record.clone().delivery(queue, 0);
-                    found.push(DeadLetter {
-                        id: delivery.message.id,
-                        queue: queue.clone(),
-                        group: delivery.message.group,
-                        body: record.body.clone(),
-                        reason: record.attributes.get(REASON).cloned().unwrap_or_else(|| {
-                            "it was received too often; its function ended each time".to_owned()
-                        }),
-                        at: chrono::DateTime::from_timestamp_millis(sent).unwrap_or_default(),
-                    });
-                    found.len() >= wanted
-                })
-                .await?;
-            self.let_go(queue, &held).await?;
-            dead.extend(found);
+        for found in looks {
+            dead.extend(found?);
         }
         dead.sort_by_key(|d| (d.at, d.id));
         dead.dedup_by_key(|d| d.id);
@@ -381,6 +337,13 @@ impl Queue for SqsQueue {
             let found = place.map(|place| held.remove(place));
             self.let_go(queue, &held).await?;
             let Some(found) = found else { continue };
+            if self.queues.unread.contains(queue) {
+                self.hide(&self.queues.dead_url(queue), &found.receipt_handle, Duration::ZERO).await?;
+                return Err(PortError::broken(
+                    format!("dead letter {id} could not leave when it was sent, and nobody reads it again"),
+                    "its reason says why: correct that, and send the event again, or let RunWatch wake its run",
+                ));
+            }
             let lease = found.receipt_handle.clone();
             let message = found.delivery(queue, 0).message;
             self.forget_failures(id).await?;
@@ -391,25 +354,6 @@ impl Queue for SqsQueue {
             return Ok(true);
         }
         Ok(false)
-    }
-}
-
-impl SqsQueue {
-    /// Puts something aside that was no message yet: among the dead letters of `queue`, with its reason.
-    pub async fn put_aside(&self, queue: &str, body: &str, reason: &str) -> Result<(), PortError> {
-        let url = self.queues.dead_url(queue);
-        // What is put aside for its size would not fit here either: its beginning does, and the reason names it.
-        let body = body.get(..body.floor_char_boundary(ASIDE)).unwrap_or(body);
-        let reason: String = reason.chars().take(1000).collect();
-        self.client
-            .send_message()
-            .queue_url(&url)
-            .message_body(body)
-            .message_attributes(REASON, attribute(&reason)?)
-            .send()
-            .await
-            .map_err(|e| fault(&url, e))?;
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -37,6 +38,8 @@ pub struct Work<'a> {
     pub pulumi_until: DateTime<Utc>,
     /// What the job's identity gives it.
     pub access: Access,
+    /// The place ends this soon: Pulumi is asked to stop, and what it left is kept.
+    pub stopped: &'a AtomicBool,
 }
 
 /// Between two looks at a session: at its state, and for a wish to stop.
@@ -136,12 +139,13 @@ async fn run(
     job: &ApplyJob,
 ) -> Result<Left, PortError> {
     let applied = (name.phase == Phase::Apply).then_some(job);
+    // Before the start: from there on nothing may end this early, or a running apply would be left alone.
+    let redactor = work.host.access_redactor(&job.job).await?;
     match work.host.start(&job.job, name.phase, name.start, applied).await {
         Ok(()) => {}
         Err(NotStarted::Later(e)) => return Ok(nothing(failed(name.phase, e.chain()))),
         Err(NotStarted::Never(failure)) => return Ok(nothing(failure)),
     }
-    let redactor = work.host.access_redactor(&job.job).await?;
     let session = work.host.session(name.run, name.phase, name.start);
     let workspace = Workspace { root: work.host.workspace(name.run, name.phase, name.start) };
     let about: crate::runner::About =
@@ -160,6 +164,9 @@ async fn run(
         }
         if !matches!(life, Life::Running { .. }) {
             break life;
+        }
+        if work.stopped.load(Ordering::Relaxed) {
+            drop(process::stop(&session));
         }
         looks += 1;
         if looks % STOP_EVERY == 0 && matches!(files.get(STOP).await, Ok(Some(_))) {

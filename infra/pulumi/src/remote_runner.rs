@@ -13,7 +13,7 @@ use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
 use ports::runner_place::{JobClaim, JobName, Order};
-use ports::{Clock, PortError, Put, Receipts, Runner};
+use ports::{Clock, PortError, Put, Receipts, Runner, SecretBroker};
 
 use crate::collect;
 use crate::job_files::{
@@ -21,6 +21,7 @@ use crate::job_files::{
     STOP, Sheet, part,
 };
 use crate::places::{Place, Places};
+use crate::redact::Redactor;
 use crate::runner::{ABOUT, About, PLAN_STARTS};
 use crate::workspace::{self, Workspace};
 
@@ -30,6 +31,8 @@ pub struct RemoteRunner {
     pub files: Arc<dyn Receipts>,
     /// Where jobs run.
     pub places: Places,
+    /// Kubeconfigs, to be masked in what comes of a job.
+    pub secrets: Arc<dyn SecretBroker>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Name and SHA-256 of each tool that runners have.
@@ -89,6 +92,18 @@ impl RemoteRunner {
             identity: job.identity.clone(),
             deadline: job.deadline,
         }
+    }
+
+    /// Masks the secrets of a job, its identity's kubeconfig too. A role's keys are over before anybody reads what they
+    /// left.
+    async fn redactor(&self, job: &Job) -> Result<Redactor, PortError> {
+        let mut job = job.clone();
+        if let Some(secret) = kubeconfig(&job)
+            && let Some(found) = self.secrets.resolve(&job.tenant, &secret).await?
+        {
+            job.access.files.insert("KUBECONFIG".to_owned(), found.value);
+        }
+        Ok(collect::redactor(&job))
     }
 
     async fn look_at(&self, name: &JobName) -> Result<Found, PortError> {
@@ -246,7 +261,7 @@ impl RemoteRunner {
             stack,
             ended: None,
         };
-        let redactor = collect::redactor(&job.job);
+        let redactor = self.redactor(&job.job).await?;
         let before = job.job.state.as_deref();
         let session = root.join("session");
         let end = collect::End::Died(proof);
@@ -327,7 +342,7 @@ impl Runner for RemoteRunner {
             }
             let (workspace, session) = self.fetch(&name, &left).await?;
             let about = Self::about(&workspace)?;
-            let outcome = collect::plan(&session, &workspace, &about, exit, &collect::redactor(job));
+            let outcome = collect::plan(&session, &workspace, &about, exit, &self.redactor(job).await?);
             self.forget(&workspace);
             return Ok(Progress::Finished(outcome));
         }
@@ -376,7 +391,7 @@ impl Runner for RemoteRunner {
         };
         let (workspace, session) = self.fetch(&name, &left).await?;
         let about = Self::about(&workspace)?;
-        let redactor = collect::redactor(&job.job);
+        let redactor = self.redactor(&job.job).await?;
         let before = job.job.state.as_deref();
         let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);
         self.forget(&workspace);

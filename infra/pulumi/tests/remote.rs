@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{CountedIds, HandClock, Sample};
 use domain::provisioning_run::FailureReason;
-use embedded::DiskReceipts;
+use embedded::{DiskReceipts, FileSecrets};
 use events::{CommitHash, EnvironmentId, Program, ProvisioningRunId};
 use ports::runner::{Access, ApplyJob, ApplyOutcome, Job, Progress};
 use ports::runner_place::{JobClaim, Order, RunnerPlace, SKEW};
-use ports::{Clock, PortError, Put, Receipts, Runner, Secret};
+use ports::{Clock, PortError, Put, Receipts, Runner, Secret, SecretBroker};
 use runtime_cloud_pulumi::{Choice, Places, RemoteRunner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -67,6 +67,7 @@ impl Stage {
         let runner = RemoteRunner {
             files: files.clone(),
             places,
+            secrets: secrets(&folder),
             clock: clock.clone(),
             tools: BTreeMap::new(),
             scratch: folder.path().join("scratch"),
@@ -103,6 +104,11 @@ impl Stage {
         let claim = serde_json::to_vec(&claim).unwrap();
         self.files.put_once(&Stage::key("out/claim.json"), &claim).await.unwrap() == Put::Created
     }
+}
+
+fn secrets(folder: &TempDir) -> Arc<dyn SecretBroker> {
+    let ids = Arc::new(CountedIds::default());
+    Arc::new(FileSecrets { folder: folder.path().join("secrets"), command: None, ids })
 }
 
 fn run() -> ProvisioningRunId {
@@ -244,6 +250,7 @@ async fn the_place_of_an_apply_stands_in_its_order_and_stays() {
             choice: Choice::Function,
         },
         files: stage.files.clone(),
+        secrets: stage.runner.secrets.clone(),
         clock: stage.clock.clone(),
         tools: BTreeMap::new(),
         scratch: stage.runner.scratch.clone(),

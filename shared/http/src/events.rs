@@ -79,6 +79,11 @@ fn own_decision(caller: &Caller, event: &Inbound) -> Result<(), Problem> {
             let detail = "data.baselineProgram would run in the name of EnvironmentService, and you are a person;                           leave it out, and promote that program";
             Err(Problem::new(403, "foreign-decision", detail))
         }
+        Inbound::EnvironmentCreated(event) if event.identity_ref.is_some() && !caller.may(Role::Admin) => {
+            let detail = "data.identityRef says what programs of the environment work as: EnvironmentService sends it, or an \
+                          admin; leave it out, or ask one of them";
+            Err(Problem::new(403, "foreign-identity", detail))
+        }
         Inbound::PromotionApproved(_)
         | Inbound::EnvironmentCreated(_)
         | Inbound::ApprovalDecided(_)

@@ -176,6 +176,14 @@ fn who_may_only_look_changes_nothing() {
         assert!(status == 403 && body.contains(&format!("needs role {role}")), "{path}: {status} {body}");
     }
     vic.refused(4, "needs role operator", &["environments", "create", "x", "--class", "test"]);
+    // What programs work as, no operator says.
+    let event = json!({"specversion": "1.0", "id": "identity-1", "source": "/here",
+                       "type": "control.environments.v1.environment-created", "time": "2026-01-01T00:00:00Z",
+                       "data": {"environmentId": "x", "tenantId": "acme", "projectId": "shop", "class": "test",
+                                "region": "here", "targets": [], "identityRef": "roles/everything"}});
+    let odo = stack.person("odo", "acme", &["operator"]);
+    let (status, body) = odo.ask("/v1/events", "application/json", &event.to_string());
+    assert!(status == 403 && body.contains("identityRef"), "{status} {body}");
     let nobody = stack.person("eve", "looking", &["chef"]);
     nobody.refused(4, "needs role viewer", &["runs", "list"]);
     let operator = stack.person("ole", "looking", &["operator"]);

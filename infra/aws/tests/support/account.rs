@@ -125,6 +125,7 @@ impl Account {
                 url_prefix: format!("{}{}", self.queue_urls, self.prefix),
                 fifo: all(fifo),
                 standard: all(standard),
+                unread: vec![],
             },
             clock: Arc::new(contract::HandClock::new()),
         }

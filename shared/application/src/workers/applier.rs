@@ -201,7 +201,10 @@ impl Applier {
         if let Some(taint) = &slot.tainted {
             return Ok(Some(ApplyReport::Waiting(taint.reason.clone())));
         }
-        let due = cx.now + self.limit(changing);
+        // Elsewhere nobody waits for it: whether somebody has come for it at all is looked at early.
+        let elsewhere = self.runner.longest_apply(changing).is_some();
+        let limit = self.limit(changing);
+        let due = cx.now + if elsewhere { limit.min(FIRST_LOOK) } else { limit };
         let start = run.decide(RunCommand::StartApply { token: slot.next_token(), due }, cx.now);
         let (change, place, report) = match start {
             Ok(change) => (change, slot.decide(SlotCommand::Take { run: run.id }, cx.now), None),
@@ -469,6 +472,9 @@ impl Applier {
         Ok(ApplyReport::Ended { applied: ended.applied })
     }
 }
+
+/// Until RunWatch looks for the first time at an apply that runs elsewhere; then each minute.
+const FIRST_LOOK: TimeDelta = TimeDelta::minutes(3);
 
 /// Types of the resources that a plan changes, each once.
 fn changing(planned: &PlanReceipt) -> Vec<String> {

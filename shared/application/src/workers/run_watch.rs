@@ -150,7 +150,10 @@ impl RunWatch {
             if run.state.is_final() || run.due.is_none_or(|due| due > cx.now) {
                 continue;
             }
-            watched.late += u32::from(matches!(run.state, RunState::Applying { .. }));
+            // One that somebody stops takes the time that stopping takes.
+            let limit = self.settings.apply_limit;
+            let late = matches!(&run.state, RunState::Applying { since, cancel: None, .. } if cx.now > *since + limit);
+            watched.late += u32::from(late);
             match self.look(&run, &cx.of_run(&run)).await {
                 Ok(true) => watched.ended += 1,
                 Ok(false) => watched.queued += 1,
