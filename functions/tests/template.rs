@@ -127,7 +127,7 @@ fn rows_and_receipts_are_kept_safe() {
 #[test]
 fn there_is_an_api_where_there_is_an_issuer() {
     let of_the_api: Vec<_> = resources().into_iter().filter(|(name, _)| name.starts_with("Api")).collect();
-    assert_eq!(of_the_api.len(), 7);
+    assert_eq!(of_the_api.len(), 8);
     for (name, resource) in of_the_api {
         assert_eq!(at(&resource, "Condition"), &Value::from("HasApi"), "{name}");
     }
