@@ -15,8 +15,8 @@ use aws::{
 };
 use chrono::TimeDelta;
 use policies::CedarPolicies;
-use ports::{Artifacts, Receipts, Runner, RunnerPlace, Store};
-use pulumi::{Choice, Places, RemoteRunner, SHORT_TYPES};
+use ports::{Artifacts, Receipts, RunnerPlace, Store};
+use pulumi::{Choice, Places, RemoteRunner, RemoteStopper, SHORT_TYPES};
 
 use crate::door::{DoorError, RandomIds, SystemClock, optional, variable};
 use crate::stream;
@@ -254,7 +254,7 @@ pub async fn applier(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> 
 
 /// Watches runs.
 pub async fn run_watch(account: &Account) -> Result<RunWatch, DoorError> {
-    let runner: Arc<dyn Runner> = Arc::new(account.runner().await?);
+    let runner = Arc::new(RemoteStopper { files: Arc::new(account.jobs()?) });
     let (jobs, rows) = (account.jobs()?, account.artifacts("rows/")?);
     let (jobs, rows) = tokio::join!(jobs.warm("jobs/"), rows.warm());
     jobs.and(rows)?;

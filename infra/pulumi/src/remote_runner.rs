@@ -10,18 +10,19 @@ use chrono::TimeDelta;
 use domain::identity::Identity;
 use domain::provisioning_run::{Failure, FailureReason};
 use domain::{Digest, ProvisioningRun};
-use events::{EnvironmentId, ProvisioningRunId, TenantId};
-use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
+use events::ProvisioningRunId;
+use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress, Zombie};
 use ports::runner_place::{JobClaim, JobName, Order};
-use ports::{Clock, PortError, Put, Receipts, Runner, SecretBroker};
+use ports::{Clock, PortError, Put, Receipts, RunStopper, Runner, SecretBroker};
 
 use crate::collect;
 use crate::job_files::{
     CLAIM, CONFIG, FILES, JobFiles, ORDERED, Ordered, PLAN, RESULT, Result as Left, SHEET, STATE, STATES,
-    STOP, Sheet, part,
+    Sheet, part,
 };
 use crate::places::{Place, Places};
 use crate::redact::Redactor;
+use crate::remote_stopper::{RemoteStopper, half, starts};
 use crate::runner::{ABOUT, About, PLAN_STARTS};
 use crate::workspace::{self, Workspace};
 
@@ -271,14 +272,6 @@ impl RemoteRunner {
     }
 }
 
-/// How often a half of a run is started at most.
-const fn starts(phase: Phase) -> u32 {
-    match phase {
-        Phase::Plan => PLAN_STARTS,
-        Phase::Apply => 1,
-    }
-}
-
 /// The secret by which a program's repository is read, if it has one.
 fn credential(job: &Job) -> Option<String> {
     let host = job.program.repository.strip_prefix("https://")?.split('/').next()?;
@@ -293,13 +286,19 @@ fn kubeconfig(job: &Job) -> Option<String> {
     }
 }
 
-fn half(run: &ProvisioningRun, phase: Phase, start: u32) -> JobName {
-    let (tenant, environment) = (run.tenant.clone(), run.environment.clone());
-    JobName { tenant, environment, run: run.id, phase, start }
-}
-
 fn disk(error: std::io::Error) -> PortError {
     PortError::unavailable("this function's disk", error)
+}
+
+#[async_trait]
+impl RunStopper for RemoteRunner {
+    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError> {
+        RemoteStopper { files: Arc::clone(&self.files) }.stop(run, phase).await
+    }
+
+    async fn zombies(&self) -> Result<Vec<Zombie>, PortError> {
+        RemoteStopper { files: Arc::clone(&self.files) }.zombies().await
+    }
 }
 
 #[async_trait]
@@ -416,25 +415,9 @@ impl Runner for RemoteRunner {
         Ok(Progress::Dead { proof: "it was never started".to_owned() })
     }
 
-    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError> {
-        for start in 1..=starts(phase) {
-            let files = self.files(&half(run, phase, start));
-            if files.get(ORDERED).await?.is_some() {
-                // Whoever works on it looks for this every few seconds.
-                files.put(STOP, b"{}").await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Its files go by the bucket's own rule, after some days.
     async fn clean(&self, _: ProvisioningRunId, _: Phase) -> Result<(), PortError> {
         Ok(())
-    }
-
-    /// A dead copy of a state lies in a sandbox of its own that nobody reaches: nothing of it can be seen, or used.
-    async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError> {
-        Ok(vec![])
     }
 
     async fn tools(&self) -> Result<BTreeMap<String, String>, PortError> {

@@ -12,8 +12,8 @@ use domain::aggregate::{encode, file_name};
 use domain::provisioning_run::{Failure, FailureReason};
 use domain::{Digest, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
-use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress};
-use ports::{PortError, ProgramSource, Runner, SecretBroker};
+use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress, Zombie};
+use ports::{PortError, ProgramSource, RunStopper, Runner, SecretBroker};
 use process::{Life, Step};
 use serde::{Deserialize, Serialize};
 
@@ -317,6 +317,24 @@ pub(crate) fn later(error: PortError) -> NotStarted {
 }
 
 #[async_trait]
+impl RunStopper for HostRunner {
+    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError> {
+        let run = run.id;
+        let newest = self.newest(run, phase);
+        if newest == 0 {
+            return Ok(());
+        }
+        let session = self.session(run, phase, newest);
+        blocking(move || process::stop(&session).map_err(std::io::Error::other)).await
+    }
+
+    async fn zombies(&self) -> Result<Vec<Zombie>, PortError> {
+        let folder = self.settings.data.join("work");
+        blocking(move || remains::zombies(&folder)).await
+    }
+}
+
+#[async_trait]
 impl Runner for HostRunner {
     async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError> {
         loop {
@@ -430,16 +448,6 @@ impl Runner for HostRunner {
         })
     }
 
-    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError> {
-        let run = run.id;
-        let newest = self.newest(run, phase);
-        if newest == 0 {
-            return Ok(());
-        }
-        let session = self.session(run, phase, newest);
-        blocking(move || process::stop(&session).map_err(std::io::Error::other)).await
-    }
-
     async fn clean(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError> {
         for start in 1..=self.newest(run, phase) {
             let session = self.session(run, phase, start);
@@ -466,11 +474,6 @@ impl Runner for HostRunner {
             }
         }
         Ok(())
-    }
-
-    async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError> {
-        let folder = self.settings.data.join("work");
-        blocking(move || remains::zombies(&folder)).await
     }
 
     async fn tools(&self) -> Result<BTreeMap<String, String>, PortError> {

@@ -39,7 +39,7 @@ pub use program_source::ProgramSource;
 pub use queue::Queue;
 pub use receipts::{Put, Receipts};
 pub use rows::{By, Listing, Page, RowRead, Rows};
-pub use runner::Runner;
+pub use runner::{RunStopper, Runner};
 pub use runner_place::RunnerPlace;
 pub use secret::Secret;
 pub use secret_broker::SecretBroker;

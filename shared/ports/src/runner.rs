@@ -159,9 +159,21 @@ pub struct ApplyOutcome {
     pub duration_ms: u64,
 }
 
+/// A run whose dead copy of the state changed after its end, with what was seen.
+pub type Zombie = (TenantId, EnvironmentId, ProvisioningRunId, String);
+
+/// What can be done to runs without starting or collecting any.
+#[async_trait]
+pub trait RunStopper: Send + Sync {
+    /// Asks a half of a run to stop: gracefully once, then for good.
+    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError>;
+    /// Runs whose dead copy of the state changed after their end.
+    async fn zombies(&self) -> Result<Vec<Zombie>, PortError>;
+}
+
 /// Starts, adopts, collects.
 #[async_trait]
-pub trait Runner: Send + Sync {
+pub trait Runner: RunStopper {
     /// Starts a plan, or goes on with it. May wait for its end, or return Running.
     async fn plan(&self, job: &Job) -> Result<Progress<PlanOutcome>, PortError>;
     /// Starts an apply once, or goes on with it. May wait for its end, or return Running.
@@ -171,12 +183,8 @@ pub trait Runner: Send + Sync {
     fn longest_apply(&self, changing: &[String]) -> Option<TimeDelta>;
     /// Whether a half of a run lives; starts nothing. Finished carries nothing here.
     async fn look(&self, run: &ProvisioningRun, phase: Phase) -> Result<Progress<()>, PortError>;
-    /// Asks a half of a run to stop: gracefully once, then for good.
-    async fn stop(&self, run: &ProvisioningRun, phase: Phase) -> Result<(), PortError>;
     /// A half of a run is recorded: what it left on disk may go, but for what tells a zombie.
     async fn clean(&self, run: ProvisioningRunId, phase: Phase) -> Result<(), PortError>;
-    /// Runs whose dead copy of the state changed after their end, with what was seen.
-    async fn zombies(&self) -> Result<Vec<(TenantId, EnvironmentId, ProvisioningRunId, String)>, PortError>;
     /// Name and SHA-256 of each tool: an input of every plan.
     async fn tools(&self) -> Result<BTreeMap<String, String>, PortError>;
     /// For receipts.

@@ -14,7 +14,7 @@ use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::queue::Message;
 use ports::rows::By;
 use ports::runner::Phase;
-use ports::{Commit, Cx, Queue, Runner, Store};
+use ports::{Commit, Cx, Queue, RunStopper, Store};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -27,8 +27,8 @@ use crate::work::{Fault, Worker, or_again};
 pub struct RunWatch {
     /// The store.
     pub store: Store,
-    /// Where Pulumi runs.
-    pub runner: Arc<dyn Runner>,
+    /// Stops runs.
+    pub runner: Arc<dyn RunStopper>,
     /// Its own queue: a tick sends a message for each environment, so that a slow one delays no other.
     pub queue: Arc<dyn Queue>,
     /// Settings.
