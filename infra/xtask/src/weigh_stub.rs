@@ -78,6 +78,8 @@ impl Stub {
             ("RUNTIME_CLOUD_SECRETS", "rc"),
             ("RUNTIME_CLOUD_SECRETS_ARN", "arn:aws:secretsmanager:eu-central-1:000000000000"),
             ("RUNTIME_CLOUD_PARAMETERS", "rc"),
+            ("RUNTIME_CLOUD_JWT_ISSUER", "https://issuer.invalid"),
+            ("RUNTIME_CLOUD_JWT_AUDIENCE", "runtime-cloud"),
             ("RUNTIME_CLOUD_RUNNER", "rc-runner"),
             ("RUNTIME_CLOUD_JOB_ROLE", "arn:aws:iam::000000000000:role/rc-job"),
             ("PATH", "/usr/bin:/bin"),
