@@ -254,12 +254,11 @@ pub async fn applier(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> 
 
 /// Watches runs.
 pub async fn run_watch(account: &Account) -> Result<RunWatch, DoorError> {
-    let runner = Arc::new(RemoteStopper { files: Arc::new(account.jobs()?) });
-    let (jobs, rows) = (account.jobs()?, account.artifacts("rows/")?);
-    let (jobs, rows) = tokio::join!(jobs.warm("jobs/"), rows.warm());
-    jobs.and(rows)?;
+    let (jobs, rows) = (Arc::new(account.jobs()?), account.artifacts("rows/")?);
+    let (met, kept, ()) = tokio::join!(jobs.warm("jobs/"), rows.warm(), aws::meet_sqs(&account.config));
+    met.and(kept)?;
+    let runner = Arc::new(RemoteStopper { files: jobs });
     let queue = Arc::new(account.queue()?);
-    aws::meet_sqs(&account.config).await;
     Ok(RunWatch { store: account.store().await?, runner, queue, settings: settings()? })
 }
 

@@ -338,7 +338,7 @@ impl Queue for SqsQueue {
             self.let_go(queue, &held).await?;
             let Some(found) = found else { continue };
             if self.queues.unread.contains(queue) {
-                self.hide(&self.queues.dead_url(queue), &found.receipt_handle, Duration::ZERO).await?;
+                self.let_go(queue, std::slice::from_ref(&found)).await?;
                 return Err(PortError::broken(
                     format!("dead letter {id} could not leave when it was sent, and nobody reads it again"),
                     "its reason says why: correct that, and send the event again, or let RunWatch wake its run",
