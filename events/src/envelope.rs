@@ -87,15 +87,27 @@ impl Envelope {
                 problem: format!("specversion is {:?}; send \"1.0\"", envelope.specversion),
             });
         }
-        // Both name the event on the bus.
-        for (field, text) in [("id", &envelope.id), ("source", &envelope.source)] {
-            if text.trim().is_empty() || text.len() > 256 || is_unshowable(text) {
+        envelope.checked()
+    }
+
+    /// Refuses names that no log, queue or bus takes as they are.
+    pub fn checked(self) -> Result<Envelope, EnvelopeError> {
+        let named = [
+            ("id", Some(&self.id)),
+            ("source", Some(&self.source)),
+            ("subject", self.subject.as_ref()),
+            ("correlationid", self.correlationid.as_ref()),
+            ("causationid", self.causationid.as_ref()),
+        ];
+        for (field, text) in named {
+            let Some(text) = text else { continue };
+            if text.trim().is_empty() || text.chars().count() > 256 || is_unshowable(text) {
                 return Err(EnvelopeError::NotAnEnvelope {
                     problem: format!("{field} must have 1 to 256 characters, and no control characters"),
                 });
             }
         }
-        Ok(envelope)
+        Ok(self)
     }
 
     /// Reads the payload as one inbound event.

@@ -24,6 +24,16 @@ pub enum IdError {
         /// How many characters came.
         length: usize,
     },
+    /// Longer than a key may be, as it is written there.
+    #[error(
+        "{what} takes {bytes} bytes as it stands in keys; at most 300 are allowed: letters, digits, _ and - take one each, and any other byte takes three"
+    )]
+    TooWide {
+        /// The identifier's name.
+        what: &'static str,
+        /// How many bytes it takes.
+        bytes: usize,
+    },
     /// A control character would break logs, tables and keys; one that turns the text around would show another id.
     #[error("{what} contains a control character, or one that changes the direction of text; remove it")]
     Control {
@@ -35,9 +45,13 @@ pub enum IdError {
 /// Whether a text holds what no log, table or key shows as it is: control characters, and those that turn the
 /// direction of text around.
 pub fn is_unshowable(text: &str) -> bool {
-    let turns = |c: char| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let turns = |c: char| matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     text.chars().any(|c| c.is_control() || turns(c))
 }
+
+/// These stand percent-encoded in keys of rows and of objects, both in one, and such a key has 1024 bytes.
+const IN_KEYS: [&str; 2] = ["tenantId", "environmentId"];
+const LONGEST_IN_KEY: usize = 300;
 
 fn checked(what: &'static str, text: String) -> Result<String, IdError> {
     let length = text.chars().count();
@@ -49,6 +63,11 @@ fn checked(what: &'static str, text: String) -> Result<String, IdError> {
     }
     if is_unshowable(&text) {
         return Err(IdError::Control { what });
+    }
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    let bytes: usize = text.bytes().map(|b| if plain(b) { 1 } else { 3 }).sum();
+    if bytes > LONGEST_IN_KEY && IN_KEYS.contains(&what) {
+        return Err(IdError::TooWide { what, bytes });
     }
     Ok(text)
 }

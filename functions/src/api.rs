@@ -1,6 +1,7 @@
 //! The API's door: the same routes as a host's, over the account, for the callers of an issuer's tokens.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use application::commands::{CancelProvisioning, PlanProvisioning, Recover};
 use application::finish::Finisher;
@@ -34,6 +35,10 @@ pub fn identity() -> Result<Tokens, DoorError> {
     Ok(Tokens::new(Keys::of(expected.issuer.clone(), url, Arc::new(SystemClock))?, expected))
 }
 
+/// What fits on this function's disk, which template.yaml gives it: one repository at a time.
+const FITTING: Limits =
+    Limits { files: 50_000, bytes: 512 << 20, fetch_bytes: 768 << 20, unused: Duration::ZERO };
+
 /// Wires the routes.
 pub async fn router(account: &Account) -> Result<Router, DoorError> {
     let store = account.store().await?;
@@ -43,7 +48,7 @@ pub async fn router(account: &Account) -> Result<Router, DoorError> {
     let queue = account.queue()?;
     let bus = account.bus()?;
     let programs = Arc::new(GitPrograms {
-        source: Arc::new(GitSource::new(std::env::temp_dir().join("runtime-cloud-git"), Limits::default())),
+        source: GitSource::new(std::env::temp_dir().join("runtime-cloud-git"), FITTING),
         secrets: Arc::new(account.secrets()?),
         clock: Arc::new(SystemClock),
     });
@@ -52,7 +57,7 @@ pub async fn router(account: &Account) -> Result<Router, DoorError> {
         store: store.clone(),
         queue: queue.clone(),
         tables: account.tables()?,
-        dynamodb: aws::dynamodb(&account.config),
+        dynamodb: account.clients.dynamodb(),
         receipts: account.receipts()?,
         artifacts_bucket: account.artifacts("artifacts/")?.bucket,
         bus: bus.bus.clone(),

@@ -2,13 +2,14 @@
 //! after.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use aws::{JobCredentials, JobKeys, S3Artifacts, S3Receipts, SecretNames, SecretsManagerBroker};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use git::{GitPrograms, GitSource, Limits};
 use ports::runner::Access;
 use ports::runner_place::JobName;
@@ -20,8 +21,6 @@ use crate::door::{DoorError, RandomIds, SystemClock, optional, variable};
 use crate::tools::{Installed, Manifest, install};
 use crate::wiring::Account;
 
-/// What is left for its end when Pulumi has to stop.
-const TO_STOP: TimeDelta = TimeDelta::seconds(45);
 const GRACE: Duration = Duration::from_secs(20);
 const OUTPUT_LIMIT: u64 = 50 * 1024 * 1024;
 
@@ -64,12 +63,20 @@ impl JobRunner {
 
     /// Does a job. False where somebody else does it, or did.
     pub async fn run(&self, given: Given<'_>) -> Result<bool, PortError> {
-        self.clear().await?;
+        self.cleared().await;
         // Verified before each use: the job before this one ran on the same disk.
         let tools = install(&self.artifacts, &self.manifest, &tools_folder()).await?;
         let done = self.work(tools, given).await;
-        self.clear().await?;
+        self.cleared().await;
         done
+    }
+
+    /// Clears the sandbox, or leaves it: what an earlier job has left there is in no other one's.
+    async fn cleared(&self) {
+        if let Err(e) = self.clear().await {
+            tracing::error!(error = %e.chain(), "the sandbox can't be cleared, and is given up");
+            std::process::exit(1);
+        }
     }
 
     /// Ends every process that a job has started, and wipes its disk.
@@ -92,14 +99,14 @@ impl JobRunner {
         std::fs::create_dir_all(&data).map_err(disk)?;
         std::os::unix::fs::symlink(&tools.plugins, data.join("plugins")).map_err(disk)?;
         let missing = |e: DoorError| PortError::broken(e.to_string(), "deploy the stack again");
-        let config = aws::connect_as(&self.account.config, &given.keys.own);
+        let clients = self.account.clients.of_job(&given.keys.own);
         let secrets = Arc::new(SecretsManagerBroker {
-            client: aws::secrets_manager(&config),
+            client: clients.secrets_manager(),
             names: SecretNames(variable("RUNTIME_CLOUD_SECRETS").map_err(missing)?),
             ids: Arc::new(RandomIds),
         });
         let files = S3Receipts {
-            client: aws::s3(&config),
+            client: clients.s3(),
             bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET").map_err(missing)?,
         };
         let region = optional("AWS_REGION").map(|region| ("AWS_REGION".to_owned(), region));
@@ -116,7 +123,7 @@ impl JobRunner {
             },
             tools: ToolBox::having(tools.tools),
             programs: Arc::new(GitPrograms {
-                source: Arc::new(GitSource::new(data.join("git"), Limits::default())),
+                source: GitSource::new(data.join("git"), Limits::default()),
                 secrets: secrets.clone(),
                 clock: Arc::new(SystemClock),
             }),
@@ -129,8 +136,8 @@ impl JobRunner {
             clock: &SystemClock,
             worker: given.worker,
             ends_by: given.place_ends.max(given.keys.end_at()),
-            // Without its credentials a job could leave nothing.
-            pulumi_until: given.place_ends.min(given.keys.own.expires_at) - TO_STOP,
+            until: given.place_ends.min(given.keys.own.expires_at),
+            tools: self.manifest.digests(),
             access: access(given.keys.identity.as_ref()),
             stopped: &given.stopped,
         };
@@ -180,7 +187,11 @@ fn wipe(job: &Path, own_disk: Option<&Path>, tools: &Path) -> Result<(), std::io
 
 fn remove(path: &Path) -> Result<(), std::io::Error> {
     let removed = match std::fs::symlink_metadata(path) {
-        Ok(about) if about.is_dir() => std::fs::remove_dir_all(path),
+        Ok(about) if about.is_dir() => std::fs::remove_dir_all(path).or_else(|_| {
+            // A job may have closed its folders, as caches of modules do.
+            open_folders(path)?;
+            std::fs::remove_dir_all(path)
+        }),
         Ok(_) => std::fs::remove_file(path),
         Err(e) => Err(e),
     };
@@ -188,6 +199,18 @@ fn remove(path: &Path) -> Result<(), std::io::Error> {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Lets everything below a folder be removed.
+fn open_folders(folder: &Path) -> Result<(), std::io::Error> {
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_folders(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use application::settle::{Settled, is_race, settle};
 use application::{Consumer, Fault};
 use aws::{SqsQueue, SqsRecord, event_of};
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::{LambdaEvent, service_fn};
 use ports::queue::{Delivery, Queue};
 use ports::{Clock, Cx, PortError};
@@ -27,6 +27,16 @@ pub struct Queues {
     pub clock: Arc<dyn Clock>,
 }
 
+/// How long one more message of a batch may take.
+const NEEDED: TimeDelta = TimeDelta::seconds(15);
+
+/// That a message comes again.
+pub fn failure(id: String) -> BatchItemFailure {
+    let mut failure = BatchItemFailure::default();
+    failure.item_identifier = id;
+    failure
+}
+
 /// What came of a message.
 enum Came {
     Done,
@@ -38,8 +48,15 @@ impl Queues {
     /// Handles a batch.
     pub async fn handle(&self, event: SqsEvent, deadline: DateTime<Utc>) -> SqsBatchResponse {
         let mut response = SqsBatchResponse::default();
+        let mut handled = 0;
         for message in event.records {
             let id = message.message_id.clone().unwrap_or_default();
+            // A batch that is killed midway comes again whole: what there is no time for goes back before.
+            if handled > 0 && self.clock.now() + NEEDED > deadline {
+                response.batch_item_failures.push(failure(id));
+                continue;
+            }
+            handled += 1;
             let began = Instant::now();
             let queue = self.queue_of(&message);
             let came = match self.one(&queue, message, deadline).await {
@@ -56,9 +73,7 @@ impl Queues {
             };
             metrics::handled(&queue, outcome, began.elapsed());
             if matches!(came, Came::Again) {
-                let mut failure = BatchItemFailure::default();
-                failure.item_identifier = id;
-                response.batch_item_failures.push(failure);
+                response.batch_item_failures.push(failure(id));
             }
         }
         response

@@ -10,7 +10,7 @@ use application::work::consumer;
 use application::workers::{Applier, Planner, RunWatch};
 use application::{Consumer, handlers};
 use aws::{
-    DynamoRows, EventBridgeBus, JobRole, LambdaPlace, ParameterStore, S3Artifacts, S3Receipts, SdkConfig,
+    Clients, DynamoRows, EventBridgeBus, JobRole, LambdaPlace, ParameterStore, S3Artifacts, S3Receipts,
     SecretNames, SecretsManagerBroker, SqsQueue, SqsQueues, Tables, TaskPlace,
 };
 use chrono::TimeDelta;
@@ -26,20 +26,20 @@ use crate::tools::Manifest;
 /// An account, and the names of a stack in it.
 pub struct Account {
     /// How it is reached.
-    pub config: SdkConfig,
+    pub clients: Clients,
 }
 
 impl Account {
     /// Reads who and where this is.
     pub async fn connect() -> Account {
-        let config = aws::connect().await;
-        Account { config: aws::named(&config, optional("AWS_LAMBDA_FUNCTION_NAME").as_deref()) }
+        let clients = Clients::of_function(optional("AWS_LAMBDA_FUNCTION_NAME").as_deref()).await;
+        Account { clients }
     }
 
     /// Rows, with their connection made.
     pub async fn store(&self) -> Result<Store, DoorError> {
         let rows = DynamoRows {
-            client: aws::dynamodb(&self.config),
+            client: self.clients.dynamodb(),
             tables: self.tables()?,
             bodies: Arc::new(self.artifacts("rows/")?),
         };
@@ -55,7 +55,7 @@ impl Account {
     /// Artifacts below a prefix.
     pub fn artifacts(&self, prefix: &str) -> Result<S3Artifacts, DoorError> {
         Ok(S3Artifacts {
-            client: aws::s3(&self.config),
+            client: self.clients.s3(),
             bucket: variable("RUNTIME_CLOUD_ARTIFACTS_BUCKET")?,
             prefix: prefix.to_owned(),
         })
@@ -64,18 +64,18 @@ impl Account {
     /// What `cargo xtask publish-tools` has put there.
     pub fn tools(&self) -> Result<S3Artifacts, DoorError> {
         let bucket = variable("RUNTIME_CLOUD_TOOLS_BUCKET")?;
-        Ok(S3Artifacts { client: aws::s3(&self.config), bucket, prefix: "tools/".to_owned() })
+        Ok(S3Artifacts { client: self.clients.s3(), bucket, prefix: "tools/".to_owned() })
     }
 
     /// Receipts.
     pub fn receipts(&self) -> Result<S3Receipts, DoorError> {
         let bucket = variable("RUNTIME_CLOUD_RECEIPTS_BUCKET")?;
-        Ok(S3Receipts { client: aws::s3(&self.config), bucket })
+        Ok(S3Receipts { client: self.clients.s3(), bucket })
     }
 
     /// The jobs' files.
     pub fn jobs(&self) -> Result<S3Receipts, DoorError> {
-        Ok(S3Receipts { client: aws::s3(&self.config), bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET")? })
+        Ok(S3Receipts { client: self.clients.s3(), bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET")? })
     }
 
     /// The queues of the catalogue: workers' in order by group, handlers' filled by the bus.
@@ -83,8 +83,8 @@ impl Account {
         let mut standard: Vec<String> = HANDLERS.iter().map(|row| row.name.to_owned()).collect();
         standard.extend([RUNNER_FINISHED.to_owned(), stream::NAME.to_owned()]);
         Ok(SqsQueue {
-            client: aws::sqs(&self.config),
-            counts: aws::dynamodb(&self.config),
+            client: self.clients.sqs(),
+            counts: self.clients.dynamodb(),
             counts_table: format!("{}Messages", variable("RUNTIME_CLOUD_TABLES")?),
             queues: SqsQueues {
                 url_prefix: variable("RUNTIME_CLOUD_QUEUES")?,
@@ -98,26 +98,26 @@ impl Account {
 
     /// The bus.
     pub fn bus(&self) -> Result<EventBridgeBus, DoorError> {
-        Ok(EventBridgeBus { client: aws::event_bridge(&self.config), bus: variable("RUNTIME_CLOUD_BUS")? })
+        Ok(EventBridgeBus { client: self.clients.event_bridge(), bus: variable("RUNTIME_CLOUD_BUS")? })
     }
 
     /// Configuration.
     pub fn config_platform(&self) -> Result<ParameterStore, DoorError> {
         let prefix = variable("RUNTIME_CLOUD_PARAMETERS")?;
-        Ok(ParameterStore { client: aws::ssm(&self.config), prefix })
+        Ok(ParameterStore { client: self.clients.ssm(), prefix })
     }
 
     /// Secrets.
     pub fn secrets(&self) -> Result<SecretsManagerBroker, DoorError> {
         let names = SecretNames(variable("RUNTIME_CLOUD_SECRETS")?);
-        let client = aws::secrets_manager(&self.config);
+        let client = self.clients.secrets_manager();
         Ok(SecretsManagerBroker { client, names, ids: Arc::new(RandomIds) })
     }
 
     /// Where jobs run: a function, and tasks where the stack has any.
     fn places(&self) -> Result<Places, DoorError> {
         let role = JobRole {
-            sts: aws::sts(&self.config),
+            sts: self.clients.sts(),
             role: variable("RUNTIME_CLOUD_JOB_ROLE")?,
             identities: listed("RUNTIME_CLOUD_IDENTITY_ROLES"),
             bucket: variable("RUNTIME_CLOUD_JOBS_BUCKET")?,
@@ -126,7 +126,7 @@ impl Account {
             clock: Arc::new(SystemClock),
         };
         let function = LambdaPlace {
-            lambda: aws::lambda(&self.config),
+            lambda: self.clients.lambda(),
             function: variable("RUNTIME_CLOUD_RUNNER")?,
             by_tenant: optional("RUNTIME_CLOUD_RUNNER_BY_TENANT").as_deref() == Some("yes"),
             role: role.clone(),
@@ -134,8 +134,8 @@ impl Account {
         let task = match optional("RUNTIME_CLOUD_TASK") {
             None => None,
             Some(definition) => Some(Arc::new(TaskPlace {
-                ecs: aws::ecs(&self.config),
-                kms: aws::kms(&self.config),
+                ecs: self.clients.ecs(),
+                kms: self.clients.kms(),
                 key: variable("RUNTIME_CLOUD_KEY")?,
                 cluster: variable("RUNTIME_CLOUD_CLUSTER")?,
                 definition,
@@ -198,16 +198,16 @@ pub fn settings() -> Result<Arc<Settings>, DoorError> {
 async fn meet(account: &Account) -> Result<(), DoorError> {
     let (receipts, jobs, artifacts) =
         (account.receipts()?, account.jobs()?, account.artifacts("artifacts/")?);
-    let config = &account.config;
+    let clients = &account.clients;
     let (receipts, jobs, artifacts, ..) = tokio::join!(
         receipts.warm(""),
         jobs.warm("jobs/"),
         artifacts.warm(),
-        aws::meet_sqs(config),
-        aws::meet_lambda(config),
-        aws::meet_sts(config),
-        aws::meet_ssm(config),
-        aws::meet_secrets_manager(config),
+        clients.meet_sqs(),
+        clients.meet_lambda(),
+        clients.meet_sts(),
+        clients.meet_ssm(),
+        clients.meet_secrets_manager(),
     );
     Ok(receipts.and(jobs).and(artifacts)?)
 }
@@ -255,7 +255,7 @@ pub async fn applier(account: &Account) -> Result<Arc<dyn Consumer>, DoorError> 
 /// Watches runs.
 pub async fn run_watch(account: &Account) -> Result<RunWatch, DoorError> {
     let (jobs, rows) = (Arc::new(account.jobs()?), account.artifacts("rows/")?);
-    let (met, kept, ()) = tokio::join!(jobs.warm("jobs/"), rows.warm(), aws::meet_sqs(&account.config));
+    let (met, kept, ()) = tokio::join!(jobs.warm("jobs/"), rows.warm(), account.clients.meet_sqs());
     met.and(kept)?;
     let runner = Arc::new(RemoteStopper { files: jobs });
     let queue = Arc::new(account.queue()?);
@@ -266,7 +266,7 @@ pub async fn run_watch(account: &Account) -> Result<RunWatch, DoorError> {
 pub async fn handlers(account: &Account) -> Result<Vec<Arc<dyn Consumer>>, DoorError> {
     let (store, settings) = (account.store().await?, settings()?);
     let rows = account.artifacts("rows/")?;
-    let (rows, ()) = tokio::join!(rows.warm(), aws::meet_sqs(&account.config));
+    let (rows, ()) = tokio::join!(rows.warm(), account.clients.meet_sqs());
     rows?;
     Ok(vec![
         consumer(handlers::ProvisionPromotion { store: store.clone(), settings: settings.clone() }).into(),

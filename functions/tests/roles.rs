@@ -139,19 +139,46 @@ fn reached(program: &str) -> BTreeSet<&'static str> {
     actions
 }
 
-/// What the roles of the template allow, by their function's program.
+/// What the roles of the template allow, by their function's program: without what Lambda itself does in them, which is
+/// to keep logs and traces, and to read the queues and streams that wake the function.
 fn allowed() -> BTreeMap<String, BTreeSet<String>> {
+    const LOGS: &[&str] = &[
+        "logs:CreateLogGroup",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "xray:PutTraceSegments",
+        "xray:PutTelemetryRecords",
+    ];
+    const QUEUES: &[&str] = &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+    const STREAMS: &[&str] = &[
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+    ];
     let template: Value = serde_norway::from_str(&read(&here("../template.yaml"))).unwrap();
     let mut allowed = BTreeMap::new();
-    for (_, resource) in template["Resources"].as_mapping().unwrap() {
+    for (name, resource) in template["Resources"].as_mapping().unwrap() {
         if resource["Type"] != "AWS::Serverless::Function" {
             continue;
         }
         let code = resource["Properties"]["CodeUri"].as_str().unwrap();
         let program = code.trim_end_matches('/').rsplit('/').next().unwrap().to_owned();
         let mut actions = BTreeSet::new();
-        collect(&resource["Properties"]["Policies"], &mut actions);
+        let role = &template["Resources"][format!("{}Role", name.as_str().unwrap()).as_str()];
+        collect(&role["Properties"]["Policies"], &mut actions);
         assert!(!actions.is_empty(), "{program}");
+        let mut by_lambda: BTreeSet<&str> = LOGS.iter().copied().collect();
+        for (_, event) in resource["Properties"]["Events"].as_mapping().into_iter().flatten() {
+            match event["Type"].as_str().unwrap() {
+                "SQS" => by_lambda.extend(QUEUES),
+                "DynamoDB" => by_lambda.extend(STREAMS),
+                _ => {}
+            }
+        }
+        for action in by_lambda {
+            assert!(actions.remove(action), "{program}: {action}");
+        }
         allowed.insert(program, actions);
     }
     allowed

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use ports::Queue;
 use runtime_cloud_functions::door::{DoorError, SystemClock, cannot_begin, deadline, logs};
-use runtime_cloud_functions::queue::{Queues, record};
+use runtime_cloud_functions::queue::{Queues, failure, record};
 use runtime_cloud_functions::runner_finished;
 use runtime_cloud_functions::wiring::{Account, RUNNER_FINISHED, handlers};
 
@@ -45,8 +45,6 @@ async fn wake(queues: &Queues, message: aws_lambda_events::sqs::SqsMessage, resp
     };
     if let Err(e) = sent {
         tracing::warn!(message = id, error = %e.chain(), "not settled; it comes again");
-        let mut failure = BatchItemFailure::default();
-        failure.item_identifier = id;
-        response.batch_item_failures.push(failure);
+        response.batch_item_failures.push(failure(id));
     }
 }

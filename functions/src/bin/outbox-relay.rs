@@ -12,7 +12,7 @@ async fn main() -> Result<(), Error> {
     let account = Account::connect().await;
     let begin = || Ok((account.bus()?, account.queue()?));
     let (bus, queue) = begin().map_err(|e: DoorError| cannot_begin(&e))?;
-    tokio::join!(aws::meet_sqs(&account.config), aws::meet_event_bridge(&account.config));
+    tokio::join!(account.clients.meet_sqs(), account.clients.meet_event_bridge());
     let handle = async |event: LambdaEvent<Event>| {
         let outbox = Outbox { bus: &bus, queue: &queue };
         Ok::<_, Error>(outbox.forward(&event.payload.records).await)

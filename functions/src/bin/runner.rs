@@ -66,7 +66,7 @@ async fn task() -> Result<(), Error> {
         Ok::<_, Error>(answer.body_mut().read_json::<TaskMetadata>()?)
     });
     let about = about.await??;
-    let job = TaskJob::open(&aws::kms(&runner.account().config), optional).await.map_err(|e| e.chain())?;
+    let job = TaskJob::open(&runner.account().clients.kms(), optional).await.map_err(|e| e.chain())?;
     // Nothing ends a task by itself: it is over with its credentials, and the controller stops it then.
     let place_ends = job.keys.end_at();
     let stopped = Arc::<AtomicBool>::default();

@@ -1,14 +1,17 @@
 //! Connections. Every client takes its limits from here: how long one call may take, and how often it is tried again.
 //! `AWS_ENDPOINT_URL` alone points all of them at an emulator.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::job_role::JobCredentials;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, SdkConfig};
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+use crate::job_role::JobCredentials;
 
 /// To connect.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -33,7 +36,7 @@ pub async fn connect() -> SdkConfig {
         .operation_attempt_timeout(ATTEMPT)
         .operation_timeout(CALL)
         .build();
-    aws_config::defaults(BehaviorVersion::latest())
+    let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http)
         .timeout_config(timeouts)
         .retry_config(
@@ -41,80 +44,123 @@ pub async fn connect() -> SdkConfig {
                 .with_max_attempts(ATTEMPTS)
                 .with_initial_backoff(BACKOFF)
                 .with_max_backoff(LONGEST_BACKOFF),
-        )
-        .load()
-        .await
+        );
+    // A function's credentials stand in its environment, where the usual search looks first; the search itself makes
+    // clients that no function needs.
+    if std::env::var_os("AWS_ACCESS_KEY_ID").is_some_and(|id| !id.is_empty()) {
+        loader = loader.credentials_provider(EnvironmentVariableCredentialsProvider::new());
+    }
+    loader.load().await
 }
 
-/// The same under the name of a function, by which AWS's logs tell who has called.
-pub fn named(config: &SdkConfig, function: Option<&str>) -> SdkConfig {
-    let name = function.and_then(|name| AppName::new(name.to_owned()).ok());
-    let mut named = config.to_builder();
-    named.set_app_name(name.or_else(|| config.app_name().cloned()));
-    named.build()
+/// The clients of an account. Each is made when it is first asked for, and once: to make one costs more than a call.
+#[derive(Clone)]
+pub struct Clients {
+    config: SdkConfig,
+    dynamodb: OnceLock<aws_sdk_dynamodb::Client>,
+    ecs: OnceLock<aws_sdk_ecs::Client>,
+    event_bridge: OnceLock<aws_sdk_eventbridge::Client>,
+    kms: OnceLock<aws_sdk_kms::Client>,
+    lambda: OnceLock<aws_sdk_lambda::Client>,
+    s3: OnceLock<aws_sdk_s3::Client>,
+    secrets_manager: OnceLock<aws_sdk_secretsmanager::Client>,
+    sqs: OnceLock<aws_sdk_sqs::Client>,
+    ssm: OnceLock<aws_sdk_ssm::Client>,
+    sts: OnceLock<aws_sdk_sts::Client>,
 }
 
-/// The same with other credentials: those of one job.
-pub fn connect_as(config: &SdkConfig, job: &JobCredentials) -> SdkConfig {
-    let credentials = Credentials::new(
-        &job.access_key_id,
-        &job.secret_access_key,
-        Some(job.session_token.clone()),
-        Some(job.expires_at.into()),
-        "job",
-    );
-    config.to_builder().credentials_provider(SharedCredentialsProvider::new(credentials)).build()
-}
+impl Clients {
+    /// Of a configuration.
+    pub const fn of(config: SdkConfig) -> Clients {
+        Clients {
+            config,
+            dynamodb: OnceLock::new(),
+            ecs: OnceLock::new(),
+            event_bridge: OnceLock::new(),
+            kms: OnceLock::new(),
+            lambda: OnceLock::new(),
+            s3: OnceLock::new(),
+            secrets_manager: OnceLock::new(),
+            sqs: OnceLock::new(),
+            ssm: OnceLock::new(),
+            sts: OnceLock::new(),
+        }
+    }
 
-/// DynamoDB.
-pub fn dynamodb(config: &SdkConfig) -> aws_sdk_dynamodb::Client {
-    aws_sdk_dynamodb::Client::new(config)
-}
+    /// Of the account that this function is in, under its name, by which AWS's logs tell who has called.
+    pub async fn of_function(name: Option<&str>) -> Clients {
+        let config = connect().await;
+        let name = name.and_then(|name| AppName::new(name.to_owned()).ok());
+        let mut named = config.to_builder();
+        named.set_app_name(name.or_else(|| config.app_name().cloned()));
+        Clients::of(named.build())
+    }
 
-/// SQS.
-pub fn sqs(config: &SdkConfig) -> aws_sdk_sqs::Client {
-    aws_sdk_sqs::Client::new(config)
-}
+    /// The same with other credentials: those of one job.
+    pub fn of_job(&self, job: &JobCredentials) -> Clients {
+        let credentials = Credentials::new(
+            &job.access_key_id,
+            &job.secret_access_key,
+            Some(job.session_token.clone()),
+            Some(job.expires_at.into()),
+            "job",
+        );
+        let provider = SharedCredentialsProvider::new(credentials);
+        Clients::of(self.config.to_builder().credentials_provider(provider).build())
+    }
 
-/// EventBridge.
-pub fn event_bridge(config: &SdkConfig) -> aws_sdk_eventbridge::Client {
-    aws_sdk_eventbridge::Client::new(config)
-}
+    /// DynamoDB.
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        self.dynamodb.get_or_init(|| aws_sdk_dynamodb::Client::new(&self.config)).clone()
+    }
 
-/// S3. An emulator has no name for each bucket: there the bucket stands in the path.
-pub fn s3(config: &SdkConfig) -> aws_sdk_s3::Client {
-    let emulated = config.endpoint_url().is_some();
-    aws_sdk_s3::Client::from_conf(
-        aws_sdk_s3::config::Builder::from(config).force_path_style(emulated).build(),
-    )
-}
+    /// ECS.
+    pub fn ecs(&self) -> aws_sdk_ecs::Client {
+        self.ecs.get_or_init(|| aws_sdk_ecs::Client::new(&self.config)).clone()
+    }
 
-/// Secrets Manager.
-pub fn secrets_manager(config: &SdkConfig) -> aws_sdk_secretsmanager::Client {
-    aws_sdk_secretsmanager::Client::new(config)
-}
+    /// EventBridge.
+    pub fn event_bridge(&self) -> aws_sdk_eventbridge::Client {
+        self.event_bridge.get_or_init(|| aws_sdk_eventbridge::Client::new(&self.config)).clone()
+    }
 
-/// Systems Manager's Parameter Store.
-pub fn ssm(config: &SdkConfig) -> aws_sdk_ssm::Client {
-    aws_sdk_ssm::Client::new(config)
-}
+    /// KMS.
+    pub fn kms(&self) -> aws_sdk_kms::Client {
+        self.kms.get_or_init(|| aws_sdk_kms::Client::new(&self.config)).clone()
+    }
 
-/// Lambda.
-pub fn lambda(config: &SdkConfig) -> aws_sdk_lambda::Client {
-    aws_sdk_lambda::Client::new(config)
-}
+    /// Lambda.
+    pub fn lambda(&self) -> aws_sdk_lambda::Client {
+        self.lambda.get_or_init(|| aws_sdk_lambda::Client::new(&self.config)).clone()
+    }
 
-/// STS.
-pub fn sts(config: &SdkConfig) -> aws_sdk_sts::Client {
-    aws_sdk_sts::Client::new(config)
-}
+    /// S3. An emulator has no name for each bucket: there the bucket stands in the path.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
+        let make = || {
+            let emulated = self.config.endpoint_url().is_some();
+            let config = aws_sdk_s3::config::Builder::from(&self.config).force_path_style(emulated);
+            aws_sdk_s3::Client::from_conf(config.build())
+        };
+        self.s3.get_or_init(make).clone()
+    }
 
-/// ECS.
-pub fn ecs(config: &SdkConfig) -> aws_sdk_ecs::Client {
-    aws_sdk_ecs::Client::new(config)
-}
+    /// Secrets Manager.
+    pub fn secrets_manager(&self) -> aws_sdk_secretsmanager::Client {
+        self.secrets_manager.get_or_init(|| aws_sdk_secretsmanager::Client::new(&self.config)).clone()
+    }
 
-/// KMS.
-pub fn kms(config: &SdkConfig) -> aws_sdk_kms::Client {
-    aws_sdk_kms::Client::new(config)
+    /// SQS.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        self.sqs.get_or_init(|| aws_sdk_sqs::Client::new(&self.config)).clone()
+    }
+
+    /// Systems Manager's Parameter Store.
+    pub fn ssm(&self) -> aws_sdk_ssm::Client {
+        self.ssm.get_or_init(|| aws_sdk_ssm::Client::new(&self.config)).clone()
+    }
+
+    /// STS.
+    pub fn sts(&self) -> aws_sdk_sts::Client {
+        self.sts.get_or_init(|| aws_sdk_sts::Client::new(&self.config)).clone()
+    }
 }

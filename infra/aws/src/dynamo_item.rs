@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Utc};
 use domain::aggregate::encode;
 use domain::{Digest, Key, Kind, Version};
 use events::{EnvironmentId, TenantId};
@@ -25,6 +26,11 @@ pub(crate) fn number(value: impl ToString) -> AttributeValue {
 pub(crate) fn owner(tenant: &TenantId, environment: Option<&EnvironmentId>) -> String {
     let environment = environment.map(|e| encode(e.as_str())).unwrap_or_default();
     format!("{}/{environment}", encode(tenant.as_str()))
+}
+
+/// The key of an order by time; one time's are in the order of their keys.
+pub(crate) fn begun(at: DateTime<Utc>, key: &Key) -> String {
+    format!("{:013}/{}", at.timestamp_millis(), key.text)
 }
 
 /// Where a body lies.
@@ -54,6 +60,9 @@ pub(crate) fn put(
     }
     if let Some(pool) = &facets.pool {
         item.insert("pool".to_owned(), text(pool.as_str()));
+    }
+    if let Some(at) = facets.begun {
+        item.insert("begun".to_owned(), text(begun(at, &row.key)));
     }
     if let Some(due) = facets.due {
         // Only what somebody has to look at again is in this index.

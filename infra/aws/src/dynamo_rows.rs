@@ -8,11 +8,11 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use domain::{Key, Kind};
 use ports::commit::{Commit, CommitError, Committed};
-use ports::rows::{By, CounterRead, Listing, Page, RowRead, Rows};
+use ports::rows::{Behind, By, CounterRead, Listing, Page, RowRead, Rows};
 use ports::{Artifacts, PortError};
 use std::sync::Arc;
 
-use crate::dynamo_item::{Item, amount, number, owner, read, text};
+use crate::dynamo_item::{Item, amount, begun, number, owner, read, text};
 use crate::dynamo_write;
 use crate::fault::fault;
 
@@ -113,7 +113,14 @@ impl DynamoRows {
         for key in &keys {
             // An index may be ahead of, or behind, the rows that it names.
             if let Some(item) = items.get(key) {
-                rows.push(self.whole(kind, item).await?);
+                rows.push(match self.whole(kind, item).await {
+                    Err(e) if !e.is_temporary() => {
+                        // Whoever reads it finds that it is nothing; it is in no other row's way.
+                        tracing::error!(key, error = %e.chain(), "a row can't be read");
+                        RowRead { body: vec![], ..read(kind, item)?.row }
+                    }
+                    whole => whole?,
+                });
             }
         }
         Ok(rows)
@@ -123,20 +130,28 @@ impl DynamoRows {
     async fn query(
         &self,
         kind: Kind,
-        index: &str,
-        hash: String,
+        part: Part<'_>,
         limit: i32,
         start: Option<Item>,
     ) -> Result<(Vec<String>, Option<Item>), PortError> {
         let table = self.tables.of(kind);
-        let answer = self
+        let mut condition = "#hash = :hash".to_owned();
+        let mut ask = self
             .client
             .query()
             .table_name(&table)
-            .index_name(index)
-            .key_condition_expression("#hash = :hash")
-            .expression_attribute_names("#hash", index)
-            .expression_attribute_values(":hash", text(hash))
+            .index_name(part.index)
+            .expression_attribute_names("#hash", part.attribute)
+            .expression_attribute_values(":hash", text(part.value));
+        if let Some(key) = part.beginning {
+            condition.push_str(" AND begins_with(#key, :key)");
+            ask = ask
+                .expression_attribute_names("#key", "key")
+                .expression_attribute_values(":key", text(&key.text));
+        }
+        let answer = ask
+            .key_condition_expression(condition)
+            .scan_index_forward(!part.backwards)
             .limit(limit)
             .set_exclusive_start_key(start)
             .send()
@@ -177,6 +192,23 @@ impl DynamoRows {
                 return Ok((found, start));
             }
         }
+    }
+}
+
+/// Which items of an index are asked for.
+struct Part<'a> {
+    index: &'static str,
+    /// What the index is of.
+    attribute: &'static str,
+    value: String,
+    beginning: Option<&'a Key>,
+    backwards: bool,
+}
+
+impl Part<'_> {
+    /// All that have a value, in an index that has the attribute's name.
+    fn of(attribute: &'static str, value: String) -> Self {
+        Part { index: attribute, attribute, value, beginning: None, backwards: false }
     }
 }
 
@@ -224,12 +256,31 @@ impl Rows for DynamoRows {
         let limit = i32::try_from(if page.limit == 0 { 100 } else { page.limit }).unwrap_or(i32::MAX);
         let start = start(page.after.as_deref())?;
         let (keys, last) = match by {
-            By::Tenant(tenant) => self.query(kind, "tenant", tenant.to_string(), limit, start).await?,
-            By::Environment(tenant, environment) => {
-                self.query(kind, "owner", owner(tenant, Some(environment)), limit, start).await?
+            By::Tenant(tenant) => {
+                self.query(kind, Part::of("tenant", tenant.to_string()), limit, start).await?
+            }
+            By::Beginning(tenant, key) => {
+                let part = Part { beginning: Some(key), ..Part::of("tenant", tenant.to_string()) };
+                self.query(kind, part, limit, start).await?
+            }
+            By::Newest(tenant, environment, behind) => {
+                let part = match environment {
+                    None => Part { index: "newest", ..Part::of("tenant", tenant.to_string()) },
+                    Some(_) => Part::of("owner", owner(tenant, environment)),
+                };
+                let start = start.or_else(|| match behind {
+                    Behind::Nothing => None,
+                    Behind::This(at, key) => Some(Item::from([
+                        (part.attribute.to_owned(), text(&part.value)),
+                        ("begun".to_owned(), text(begun(at, key))),
+                        ("key".to_owned(), text(&key.text)),
+                    ])),
+                });
+                self.query(kind, Part { backwards: true, ..part }, limit, start).await?
             }
             By::Living(tenant, environment) => {
-                self.query(kind, "living", owner(tenant, Some(environment)), limit, start).await?
+                let part = Part::of("living", owner(tenant, Some(environment)));
+                self.query(kind, part, limit, start).await?
             }
             By::Due(now) => self.due(kind, now, limit, start).await?,
             By::All => {

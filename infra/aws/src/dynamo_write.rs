@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -219,10 +220,9 @@ async fn put_alone(rows: &DynamoRows, op: &Op, written: &Written) -> Attempt {
     }
 }
 
-fn failed<E, R>(what: &str, error: SdkError<E, R>) -> Attempt
+fn failed<E>(what: &str, error: SdkError<E, HttpResponse>) -> Attempt
 where
     E: aws_sdk_dynamodb::error::ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-    R: std::fmt::Debug + Send + Sync + 'static,
 {
     match outcome(&error) {
         Outcome::Unknown => Attempt::Failed(CommitError::Unknown(fault(what, error))),

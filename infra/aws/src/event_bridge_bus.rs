@@ -143,5 +143,6 @@ pub fn event_of(body: &[u8]) -> Result<Envelope, PortError> {
     let alone = sent.get("specversion").is_some();
     let event =
         if alone { sent } else { sent.get_mut("detail").map(serde_json::Value::take).unwrap_or_default() };
-    serde_json::from_value(event).map_err(refused)
+    let envelope: Envelope = serde_json::from_value(event).map_err(refused)?;
+    envelope.checked().map_err(|e| PortError::broken_by(e.to_string(), "correct its sender", e))
 }

@@ -1,5 +1,6 @@
 //! What an SDK error means at a port, and whether the call may have worked all the same.
 
+use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use ports::PortError;
 
@@ -15,6 +16,11 @@ const THROTTLED: &[&str] = &[
     "SlowDown",
     "KmsThrottled",
     "TransactionConflictException",
+    "EC2ThrottledException",
+    "RequestTimeout",
+    // A function that is being deployed.
+    "ResourceConflictException",
+    "ResourceNotReadyException",
 ];
 
 /// Said of what isn't there.
@@ -46,7 +52,7 @@ pub(crate) enum Outcome {
 }
 
 /// Reads an error.
-pub(crate) fn outcome<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> Outcome {
+pub(crate) fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Outcome {
     match error {
         SdkError::ConstructionFailure(_) => Outcome::NotDone,
         SdkError::DispatchFailure(failure) if failure.is_user() => Outcome::NotDone,
@@ -58,6 +64,13 @@ pub(crate) fn outcome<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> Out
                 Outcome::NotDone
             }
             Some(code) if known(MISSING, code) => Outcome::NotDone,
+            // Whatever a service calls its own trouble.
+            _ if service.raw().status().as_u16() >= 500 => Outcome::Unknown,
+            _ if service.raw().status().as_u16() == 429 => Outcome::NotDone,
+            // ECS says so of EC2's throttling behind it.
+            _ if service.err().message().is_some_and(|said| said.contains("Request limit exceeded")) => {
+                Outcome::NotDone
+            }
             Some("InternalServerError" | "InternalFailure" | "ServiceUnavailable" | "InternalError")
             | None => Outcome::Unknown,
             Some(_) => Outcome::Refused,
@@ -87,10 +100,9 @@ fn variable(code: &str, what: &str) -> &'static str {
 
 /// An error at the port. What an operator has to put right is tried again, and says what that is: what waits
 /// meanwhile is not lost for it.
-pub(crate) fn fault<E, R>(what: &str, error: SdkError<E, R>) -> PortError
+pub(crate) fn fault<E>(what: &str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-    R: std::fmt::Debug + Send + Sync + 'static,
 {
     let code = error.as_service_error().and_then(|e| e.code()).map(plain).unwrap_or_default().to_owned();
     let said = error.as_service_error().and_then(|e| e.message()).unwrap_or_default().to_owned();

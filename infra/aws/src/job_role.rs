@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_sdk_sts::error::ProvideErrorMetadata;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::identity::Identity;
-use ports::runner_place::Order;
+use ports::runner_place::{JobName, Order};
 use ports::{Clock, PortError};
 use serde::{Deserialize, Serialize};
 
@@ -114,8 +114,11 @@ impl JobRole {
     }
 
     fn policy_of(&self, order: &Order, of_tenant: bool) -> String {
-        let bucket = format!("arn:aws:s3:::{}", self.bucket);
-        let folder = order.name.folder();
+        let partition = self.role.split(':').nth(1).unwrap_or("aws");
+        let bucket = format!("arn:{partition}:s3:::{}", self.bucket);
+        // Its run is in no other folder, so this is its own, however long the ids before are.
+        let JobName { run, phase, start, .. } = &order.name;
+        let folder = format!("jobs/*/{run}/{}-{start}", phase.as_str());
         let tenant = &order.name.tenant;
         let secret = |name: String| format!("{}:secret:{name}-??????", self.secrets_arn);
         let mut secrets: Vec<String> = match of_tenant {
@@ -133,7 +136,7 @@ impl JobRole {
                 {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [bucket], "Condition": {"StringLike": {"s3:prefix": [format!("{folder}/*")]}}},
                 {"Effect": "Allow", "Action": ["secretsmanager:GetSecretValue"], "Resource": secrets},
                 {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": ["*"],
-                 "Condition": {"StringLike": {"kms:ViaService": ["s3.*.amazonaws.com", "secretsmanager.*.amazonaws.com"]}}}
+                 "Condition": {"StringLike": {"kms:ViaService": ["s3.*.amazonaws.com*", "secretsmanager.*.amazonaws.com*"]}}}
             ]
         })
         .to_string()
@@ -192,7 +195,6 @@ impl JobRole {
 mod tests {
     use events::{EnvironmentId, ProvisioningRunId, TenantId};
     use ports::runner::Phase;
-    use ports::runner_place::JobName;
     use uuid::Uuid;
 
     use super::*;
@@ -230,6 +232,7 @@ mod tests {
             secrets: (0..secrets).map(|n| format!("shop/database-{n:02}")).collect(),
             identity: identity.map(str::to_owned),
             deadline: DateTime::UNIX_EPOCH,
+            asked: 0,
         }
     }
 
@@ -255,6 +258,13 @@ mod tests {
             few.contains("values/acme/shop.2Fdatabase-02-??????") && !few.contains("values/acme/*"),
             "{few}"
         );
+        for name in ["x".repeat(128), "\u{6771}".repeat(33)] {
+            let mut long = order(None, 3);
+            long.name.tenant = TenantId::new(name.clone()).unwrap();
+            long.name.environment = EnvironmentId::new(name).unwrap();
+            let policy = role(&[]).policy(&long);
+            assert!(policy.len() <= LONGEST_POLICY, "{}", policy.len());
+        }
         for secrets in [0, 3, 12, 200] {
             let policy = role(&[]).policy(&order(None, secrets));
             assert!(policy.len() <= LONGEST_POLICY, "{secrets}: {}", policy.len());

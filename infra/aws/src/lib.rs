@@ -21,11 +21,8 @@ mod stream_letters;
 mod task_place;
 mod warm;
 
-pub use aws_config::SdkConfig;
 pub use aws_sdk_dynamodb::Client as DynamoDb;
-pub use connect::{
-    connect, connect_as, dynamodb, ecs, event_bridge, kms, lambda, named, s3, secrets_manager, sqs, ssm, sts,
-};
+pub use connect::{Clients, connect};
 pub use dynamo_rows::{DynamoRows, Tables};
 pub use event_bridge_bus::{EventBridgeBus, event_of};
 pub use health::{answers, is_locked, is_versioned};
@@ -40,4 +37,3 @@ pub use sqs_message::SqsRecord;
 pub use sqs_queue::{SqsQueue, SqsQueues};
 pub use stream_letters::{StreamRecord, letters_of};
 pub use task_place::{CONTAINER, JOB_VARIABLE, TaskJob, TaskPlace};
-pub use warm::{meet_event_bridge, meet_lambda, meet_secrets_manager, meet_sqs, meet_ssm, meet_sts};

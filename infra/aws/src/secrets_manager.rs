@@ -50,7 +50,14 @@ impl SecretsManagerBroker {
                 };
                 Ok(Some(SecretValue { version, value: Secret::new(value) }))
             }
-            Err(e) if e.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
+            // One that waits for its deletion is as good as gone.
+            Err(e)
+                if e.as_service_error().is_some_and(|e| {
+                    e.is_resource_not_found_exception() || e.is_invalid_request_exception()
+                }) =>
+            {
+                Ok(None)
+            }
             Err(e) => Err(fault(WHAT, e)),
         }
     }

@@ -73,6 +73,10 @@ const COUNTS_KEPT: i64 = 15 * 24 * 3600;
 pub(crate) const LOOK: i32 = 20;
 /// At most so many messages in one call.
 const BATCH: usize = 10;
+/// At most so many bytes of bodies in one call: far below what SQS takes.
+const BATCH_BYTES: usize = 200_000;
+/// What a message's attributes add, at most.
+const ATTRIBUTES: usize = 1024;
 /// At most so many bytes of what is put aside.
 pub(crate) const ASIDE: usize = 200_000;
 
@@ -247,15 +251,25 @@ impl Queue for SqsQueue {
         let mut results: Vec<Result<(), PortError>> = Vec::with_capacity(messages.len());
         let mut rest = messages;
         while let Some(first) = rest.first() {
-            // As many as go to the same queue, in their order.
-            let same = rest.iter().take(BATCH).take_while(|m| m.queue == first.queue).count();
-            let (now, later) = rest.split_at(same);
+            // As many as go to the same queue and into one call, in their order.
+            let mut bytes = 0;
+            let fits = |m: &&&Message| {
+                bytes += m.body.len() + m.correlation.len() + ATTRIBUTES;
+                m.queue == first.queue && (bytes <= BATCH_BYTES || std::ptr::eq(**m, *first))
+            };
+            let together = rest.iter().take(BATCH).take_while(fits).count();
+            let (now, later) = rest.split_at(together);
             rest = later;
-            if now.len() == 1 {
-                results.push(self.send(first).await);
-                continue;
+            let sent = if now.len() > 1 { self.send_batch(&first.queue, now).await } else { None };
+            match sent {
+                Some(sent) => results.extend(sent),
+                // Alone, or one of them can't be sent: each says for itself what is wrong with it.
+                None => {
+                    for message in now {
+                        results.push(self.send(message).await);
+                    }
+                }
             }
-            results.extend(self.send_batch(&first.queue, now).await);
         }
         results
     }
@@ -297,7 +311,8 @@ impl Queue for SqsQueue {
         // SQS takes a thousand characters of text as an attribute without complaint, and no empty one.
         let reason: String =
             if reason.is_empty() { "no reason".to_owned() } else { reason.chars().take(1000).collect() };
-        let unique = format!("{}-{}", message.id, delivery.deliveries);
+        // One that was let go again and dies again is another one.
+        let unique = format!("{}-{}", message.id, uuid_of(&delivery.lease));
         let mut attributes = attributes(message)?;
         attributes.push((REASON.to_owned(), attribute(&reason)?));
         self.client
@@ -362,51 +377,44 @@ fn uuid_of(lease: &str) -> Uuid {
 }
 
 impl SqsQueue {
-    async fn send_batch(&self, queue: &str, messages: &[&Message]) -> Vec<Result<(), PortError>> {
+    /// Sends messages of one queue in one call. None: one of them can't be sent, and so none was.
+    async fn send_batch(&self, queue: &str, messages: &[&Message]) -> Option<Vec<Result<(), PortError>>> {
+        self.queues.known(queue).ok()?;
         let url = self.queues.url(queue);
-        let all = |e: &PortError| {
-            let why = e.chain();
-            messages.iter().map(|_| Err(PortError::unavailable(&*url, why.clone()))).collect()
-        };
-        if let Err(e) = self.queues.known(queue) {
-            let what = e.to_string();
-            return messages.iter().map(|_| Err(PortError::broken(what.clone(), "upgrade"))).collect();
-        }
         let fifo = self.queues.is_fifo(queue);
-        let mut entries = vec![];
-        for (place, message) in messages.iter().enumerate() {
-            let entry = (|| {
-                SendMessageBatchRequestEntry::builder()
-                    .id(place.to_string())
-                    .message_body(body(message)?)
-                    .set_message_group_id(fifo.then(|| group_id(&message.group)))
-                    .set_message_deduplication_id(fifo.then(|| message.id.to_string()))
-                    .set_message_attributes(Some(attributes(message)?.into_iter().collect()))
-                    .set_message_system_attributes(x_ray(message)?)
-                    .build()
-                    .map_err(|e| PortError::broken_by("a message can't be sent", "report this", e))
-            })();
-            match entry {
-                Ok(entry) => entries.push(entry),
-                Err(e) => return all(&e),
+        let entry = |(place, message): (usize, &&Message)| {
+            SendMessageBatchRequestEntry::builder()
+                .id(place.to_string())
+                .message_body(body(message).ok()?)
+                .set_message_group_id(fifo.then(|| group_id(&message.group)))
+                .set_message_deduplication_id(fifo.then(|| message.id.to_string()))
+                .set_message_attributes(Some(attributes(message).ok()?.into_iter().collect()))
+                .set_message_system_attributes(x_ray(message).ok()?)
+                .build()
+                .ok()
+        };
+        let entries: Option<Vec<_>> = messages.iter().enumerate().map(entry).collect();
+        let sent = self.client.send_message_batch().queue_url(&url).set_entries(Some(entries?)).send().await;
+        let answer = match sent.map_err(|e| fault(&url, e)) {
+            Ok(answer) => answer,
+            Err(e) if e.is_temporary() => {
+                let why = e.chain();
+                let all = messages.iter().map(|_| Err(PortError::unavailable(&*url, why.clone())));
+                return Some(all.collect());
             }
-        }
-        let sent = self.client.send_message_batch().queue_url(&url).set_entries(Some(entries)).send().await;
-        match sent {
-            Ok(answer) => {
-                let failed = answer.failed;
-                let of = |place: usize| failed.iter().find(|f| f.id == place.to_string());
-                (0..messages.len())
-                    .map(|place| match of(place) {
-                        None => Ok(()),
-                        Some(f) => {
-                            let why = format!("{}: {}", f.code, f.message.as_deref().unwrap_or_default());
-                            Err(PortError::unavailable(&*url, why))
-                        }
-                    })
-                    .collect()
+            Err(_) => return None,
+        };
+        let of = |place: usize| answer.failed.iter().find(|f| f.id == place.to_string());
+        let came = |place| match of(place) {
+            None => Ok(()),
+            Some(failed) => {
+                let why = format!("{}: {}", failed.code, failed.message.as_deref().unwrap_or_default());
+                Err(match failed.sender_fault {
+                    true => PortError::broken(format!("{url} refused a message ({why})"), "see its fields"),
+                    false => PortError::unavailable(&*url, why),
+                })
             }
-            Err(e) => all(&fault(&url, e)),
-        }
+        };
+        Some((0..messages.len()).map(came).collect())
     }
 }

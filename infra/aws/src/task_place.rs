@@ -124,8 +124,10 @@ impl RunnerPlace for TaskPlace {
         let tag =
             |key: &str, value: &str| Tag::builder().key(key).value(crate::names::safe_name(value)).build();
         let name = &order.name;
-        // The same for each start of the same job: the second one finds the first one's task.
-        let token = Uuid::new_v5(&NAMESPACE, format!("task/{}", name.folder()).as_bytes()).to_string();
+        // The same for each start of the same job: the second one finds the first one's task. Where that never came,
+        // the next time asks for another; should both come, one of them finds the job claimed.
+        let start = format!("task/{}/{}", name.folder(), order.asked);
+        let token = Uuid::new_v5(&NAMESPACE, start.as_bytes()).to_string();
         let started = self
             .ecs
             .run_task()

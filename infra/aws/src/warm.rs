@@ -1,8 +1,9 @@
 //! Connections that are made before the first message: a bare `GET /ping` at the host of a service. It needs no right,
 //! costs nothing, and whatever is answered, the connection is there.
 
-use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
+
+use crate::connect::Clients;
 
 /// The same host, asked for nothing.
 fn ping(uri: &str) -> String {
@@ -31,34 +32,36 @@ macro_rules! meet {
     }};
 }
 
-/// SQS's.
-pub async fn meet_sqs(config: &SdkConfig) {
-    meet!(aws_sdk_sqs, crate::sqs(config).send_message());
-}
+impl Clients {
+    /// SQS's connection.
+    pub async fn meet_sqs(&self) {
+        meet!(aws_sdk_sqs, self.sqs().send_message());
+    }
 
-/// EventBridge's.
-pub async fn meet_event_bridge(config: &SdkConfig) {
-    meet!(aws_sdk_eventbridge, crate::event_bridge(config).put_events());
-}
+    /// EventBridge's.
+    pub async fn meet_event_bridge(&self) {
+        meet!(aws_sdk_eventbridge, self.event_bridge().put_events());
+    }
 
-/// Secrets Manager's.
-pub async fn meet_secrets_manager(config: &SdkConfig) {
-    meet!(aws_sdk_secretsmanager, crate::secrets_manager(config).get_secret_value());
-}
+    /// Secrets Manager's.
+    pub async fn meet_secrets_manager(&self) {
+        meet!(aws_sdk_secretsmanager, self.secrets_manager().get_secret_value());
+    }
 
-/// Parameter Store's.
-pub async fn meet_ssm(config: &SdkConfig) {
-    meet!(aws_sdk_ssm, crate::ssm(config).get_parameter());
-}
+    /// Parameter Store's.
+    pub async fn meet_ssm(&self) {
+        meet!(aws_sdk_ssm, self.ssm().get_parameter());
+    }
 
-/// Lambda's.
-pub async fn meet_lambda(config: &SdkConfig) {
-    meet!(aws_sdk_lambda, crate::lambda(config).invoke().function_name("ping"));
-}
+    /// Lambda's.
+    pub async fn meet_lambda(&self) {
+        meet!(aws_sdk_lambda, self.lambda().invoke().function_name("ping"));
+    }
 
-/// STS's.
-pub async fn meet_sts(config: &SdkConfig) {
-    meet!(aws_sdk_sts, crate::sts(config).assume_role());
+    /// STS's.
+    pub async fn meet_sts(&self) {
+        meet!(aws_sdk_sts, self.sts().assume_role());
+    }
 }
 
 #[cfg(test)]

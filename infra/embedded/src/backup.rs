@@ -130,8 +130,9 @@ impl Checked {
             if let Err(e) = Database::fold(store) {
                 tracing::warn!(error = %e, "the store that is replaced is not sound; it is kept as it is");
             }
-            rename(store, kept)?;
+            keep(store, kept)?;
         }
+        // Not left for the new one, whose writes they aren't. Where the old one was sound, there are none.
         for end in BESIDE {
             let log = beside(store, end);
             if log.exists() {
@@ -153,6 +154,19 @@ impl Drop for Checked {
             drop(fs::remove_file(beside(&self.0, end)));
         }
     }
+}
+
+/// Keeps a file under a second name; the first stays until something takes its place, so that there is always one.
+fn keep(file: &Path, kept: &Path) -> Result<(), RestoreError> {
+    let linked = fs::hard_link(file, kept).or_else(|_| {
+        // Not every file system has links.
+        fs::copy(file, kept)?;
+        fs::File::open(kept)?.sync_all()
+    });
+    linked.map_err(|source| {
+        drop(fs::remove_file(kept));
+        RestoreError::Folder { path: kept.to_owned(), source }
+    })
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), RestoreError> {

@@ -11,10 +11,11 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{oneshot, watch};
 
 /// The versioned migrations, in their order.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_living.sql"),
     include_str!("../migrations/0003_trace.sql"),
+    include_str!("../migrations/0004_begun.sql"),
 ];
 
 /// How many writes share one commit at most.

@@ -86,10 +86,10 @@ fn write(c: &Connection, commit: &Commit, op: &Op) -> rusqlite::Result<()> {
     match op {
         Op::Put { row, letters, .. } => {
             let sql = format!(
-                "INSERT INTO {} (key, version, commit_id, tenant, environment, pool, state, due, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                "INSERT INTO {} (key, version, commit_id, tenant, environment, pool, state, due, body, begun)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                  ON CONFLICT (key) DO UPDATE SET version = ?2, commit_id = ?3, tenant = ?4, environment = ?5,
-                   pool = ?6, state = ?7, due = ?8, body = ?9",
+                   pool = ?6, state = ?7, due = ?8, body = ?9, begun = ?10",
                 row.key.kind.table()
             );
             let facets = &row.facets;
@@ -103,6 +103,7 @@ fn write(c: &Connection, commit: &Commit, op: &Op) -> rusqlite::Result<()> {
                 facets.state,
                 facets.due.map(millis),
                 row.body,
+                facets.begun.map(millis),
             ])?;
             for letter in letters {
                 write_letter(c, letter)?;

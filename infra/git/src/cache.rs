@@ -3,7 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use gix::ObjectId;
 use sha2::{Digest, Sha256};
@@ -22,8 +22,12 @@ pub(crate) struct Cache {
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl Cache {
-    /// Opens the cache of an address, making it if needed.
-    pub(crate) fn open(caches: &Path, address: &Address, deadline: Instant) -> Result<Self, GitError> {
+    /// Opens the cache of an address, making it if needed; true where it is new.
+    pub(crate) fn open(
+        caches: &Path,
+        address: &Address,
+        deadline: Instant,
+    ) -> Result<(Self, bool), GitError> {
         fs::create_dir_all(caches)?;
         let name = hex::encode(Sha256::digest(address.to_string()));
         let lock = File::create(caches.join(format!("{name}.lock")))?;
@@ -39,8 +43,10 @@ impl Cache {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             }
         }
+        lock.set_modified(SystemTime::now())?;
         let folder = caches.join(format!("{name}.git"));
-        if !folder.try_exists()? {
+        let new = !folder.try_exists()?;
+        if new {
             make(caches, &folder, address)?;
         }
         let repository = match open_isolated(&folder) {
@@ -52,7 +58,7 @@ impl Cache {
                 open_isolated(&folder).map_err(|error| damaged(address, error))?
             }
         };
-        Ok(Self { repository, folder, _lock: lock })
+        Ok((Self { repository, folder, _lock: lock }, new))
     }
 
     pub(crate) fn has(&self, id: ObjectId) -> bool {
@@ -63,6 +69,26 @@ impl Cache {
     pub(crate) fn clear(&self) -> io::Result<()> {
         fs::remove_dir_all(&self.folder)
     }
+}
+
+/// Removes every cache in these folders that nobody has used for so long, and nobody uses now. Its lock stays: somebody
+/// may wait for it.
+pub(crate) fn prune(folders: &[PathBuf], unused: Duration) -> io::Result<()> {
+    for folder in folders {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let cache = path.with_extension("git");
+            if path.extension() != Some("lock".as_ref()) || !cache.is_dir() {
+                continue;
+            }
+            let lock = File::open(&path)?;
+            let since = lock.metadata()?.modified()?.elapsed().unwrap_or_default();
+            if since >= unused && lock.try_lock().is_ok() {
+                fs::remove_dir_all(cache)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn make(caches: &Path, folder: &Path, address: &Address) -> Result<(), GitError> {

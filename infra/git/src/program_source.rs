@@ -16,7 +16,7 @@ use crate::{Credential, GitError, GitSource};
 /// Programs in Git.
 pub struct GitPrograms {
     /// Git.
-    pub source: Arc<GitSource>,
+    pub source: GitSource,
     /// Credentials.
     pub secrets: Arc<dyn SecretBroker>,
     /// Deadlines.
@@ -69,7 +69,7 @@ impl ProgramSource for GitPrograms {
         reference: &str,
     ) -> Result<CommitHash, PortError> {
         let credential = self.credential(tenant, repository).await?;
-        let source = Arc::clone(&self.source);
+        let source = self.source.of(tenant.as_str());
         let (repository, reference) = (repository.to_owned(), reference.to_owned());
         let resolve =
             move || source.resolve(&repository, &reference, credential.as_ref(), Instant::now() + RESOLVE);
@@ -85,7 +85,7 @@ impl ProgramSource for GitPrograms {
         deadline: DateTime<Utc>,
     ) -> Result<Checkout, PortError> {
         let credential = self.credential(tenant, &program.repository).await?;
-        let source = Arc::clone(&self.source);
+        let source = self.source.of(tenant.as_str());
         let left = (deadline - self.clock.now()).to_std().unwrap_or_default();
         let (program, to) = (program.clone(), to.to_owned());
         let checkout = move || {

@@ -1,12 +1,13 @@
 //! Resolving names to commits, and checking commits out.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gix::ObjectId;
+use sha2::{Digest, Sha256};
 
 use crate::address::Address;
-use crate::cache::{Cache, damaged};
+use crate::cache::{self, Cache, damaged};
 use crate::export::{Export, clear};
 use crate::remote::Access;
 use crate::{Credential, GitError, local};
@@ -20,11 +21,14 @@ pub struct Limits {
     pub bytes: u64,
     /// Bytes that one fetch may bring.
     pub fetch_bytes: u64,
+    /// How long a cache stays that nobody uses; looked at whenever a new one is made.
+    pub unused: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { files: 50_000, bytes: 512 << 20, fetch_bytes: 2 << 30 }
+        let days = Duration::from_hours(30 * 24);
+        Self { files: 50_000, bytes: 512 << 20, fetch_bytes: 2 << 30, unused: days }
     }
 }
 
@@ -45,10 +49,13 @@ pub struct Checkout {
 /// filters, credential helpers, transports or submodules. A repository on this machine is only read.
 #[derive(Debug, Clone)]
 pub struct GitSource {
+    root: PathBuf,
     caches: PathBuf,
     limits: Limits,
 }
 
+/// The length of the name of an owner's folder.
+const OWNER: usize = 64;
 /// The shortest part of a hash that is taken for one, as in Git.
 const SHORTEST_HASH: usize = 4;
 
@@ -57,7 +64,14 @@ impl GitSource {
     pub fn new(cache_dir: impl Into<PathBuf>, limits: Limits) -> Self {
         // Another provider that is there already is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { caches: cache_dir.into(), limits }
+        let root: PathBuf = cache_dir.into();
+        Self { caches: root.clone(), root, limits }
+    }
+
+    /// The same with caches of an owner's own: what one may read with a credential is in no cache of another's.
+    pub fn of(&self, owner: &str) -> Self {
+        let caches = self.root.join(hex::encode(Sha256::digest(owner)));
+        Self { caches, ..self.clone() }
     }
 
     /// The full hash of the commit that a branch, a tag, `HEAD`, or a full or shortened hash means now.
@@ -78,7 +92,7 @@ impl GitSource {
         let found = match &address {
             Address::Local(path) => resolve_local(&local::open(path, &address)?, &address, reference),
             Address::Http(_) => {
-                let cache = Cache::open(&self.caches, &address, deadline)?;
+                let cache = self.open(&address, deadline)?;
                 let access = self.access(&address, credential, deadline);
                 let names = access.names(&cache)?;
                 let name = |full: &str| Ok(names.iter().find(|(name, _)| name == full).map(|(_, id)| *id));
@@ -115,7 +129,7 @@ impl GitSource {
             return Err(GitError::DestinationExists { folder: dest.into() });
         }
         let access = self.access(&address, credential, deadline);
-        let mut cache = Cache::open(&self.caches, &address, deadline)?;
+        let mut cache = self.open(&address, deadline)?;
         let attempt = |cache: &Cache| {
             if !cache.has(id) {
                 obtain(&access, cache, id)?;
@@ -128,12 +142,33 @@ impl GitSource {
                 tracing::warn!(repository = %address, %source, "the cache is damaged and made anew");
                 cache.clear()?;
                 drop(cache);
-                cache = Cache::open(&self.caches, &address, deadline)?;
+                cache = self.open(&address, deadline)?;
                 attempt(&cache)
             }
             other => other,
         }?;
         Ok(Checkout { dir: dest.to_owned(), program_dir: dest.join(&program), tree_digest })
+    }
+
+    fn open(&self, address: &Address, deadline: Instant) -> Result<Cache, GitError> {
+        let (cache, new) = Cache::open(&self.caches, address, deadline)?;
+        // What can't be removed now is found by the next new one.
+        if new && let Err(error) = cache::prune(&self.folders()?, self.limits.unused) {
+            tracing::warn!(%error, "caches that nobody uses could not be removed");
+        }
+        Ok(cache)
+    }
+
+    /// Where owners' caches are.
+    fn folders(&self) -> std::io::Result<Vec<PathBuf>> {
+        let mut folders = vec![self.root.clone()];
+        for entry in std::fs::read_dir(&self.root)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|name| name.len() == OWNER) && path.is_dir() {
+                folders.push(path);
+            }
+        }
+        Ok(folders)
     }
 
     fn access<'a>(

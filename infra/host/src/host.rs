@@ -1,6 +1,7 @@
 //! One process with all of it: locked folder, loops, API. What it leaves in flight when it ends, by whatever cause,
 //! it takes up again when it is back.
 
+use std::fs::{self, File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +69,30 @@ impl Address {
     pub fn file(data: &Path) -> PathBuf {
         data.join("host.json")
     }
+
+    /// Where the host of a data folder listens; None where none works on it. What a killed one left says nothing: its
+    /// lock went with it, and its port may be anybody's.
+    pub fn of(data: &Path) -> Option<Address> {
+        let lock = File::open(data.join("host.lock")).ok()?;
+        if !matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return None;
+        }
+        serde_json::from_slice(&fs::read(Address::file(data)).ok()?).ok()
+    }
+}
+
+/// Locks a data folder, and removes the address that a killed host has left there.
+pub fn lock(data: &Path) -> Result<DataFolder, FolderError> {
+    let folder = match DataFolder::lock(data) {
+        // A client that looks whether a host is there has it for a moment.
+        Err(FolderError::Taken { .. }) => {
+            std::thread::sleep(Duration::from_millis(50));
+            DataFolder::lock(data)?
+        }
+        other => other?,
+    };
+    drop(fs::remove_file(Address::file(folder.path())));
+    Ok(folder)
 }
 
 /// A running host.
@@ -89,7 +114,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 impl Host {
     /// Starts on a data folder; port 0 takes any.
     pub async fn start(data: &Path, port: u16, tools: Arc<ToolBox>) -> Result<Host, HostError> {
-        let folder = DataFolder::lock(data)?;
+        let folder = lock(data)?;
         let data = std::fs::canonicalize(data)
             .map_err(|source| HostError::Io { what: data.display().to_string(), source })?;
         let settings = HostSettings::read(&data)?;

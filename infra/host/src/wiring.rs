@@ -127,7 +127,7 @@ pub fn wire(data: &Path, host: &HostSettings, tools: Arc<ToolBox>) -> Result<Wir
     let policy =
         Arc::new(CedarPolicies::load(host.policies.as_deref())?.protecting(host.protected_types.clone()));
     let programs = Arc::new(GitPrograms {
-        source: Arc::new(GitSource::new(data.join("git"), Limits::default())),
+        source: GitSource::new(data.join("git"), Limits::default()),
         secrets: secrets.clone(),
         clock: Arc::clone(&clock),
     });

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use domain::provisioning_run::{Failure, FailureReason};
-use domain::receipt::FailedResource;
+use domain::receipt::{AppliedResource, FailedResource};
 use ports::runner::{ApplyOutcome, Job, PlanOutcome, PlannedChanges};
 use process::{EndedBy, Exit, Status};
 
+use crate::about::About;
 use crate::checkpoint::Checkpoint;
 use crate::engine_events;
 use crate::failure::{self, Seen};
 use crate::preview::{self, clean, short};
 use crate::redact::Redactor;
 use crate::refresh;
-use crate::runner::About;
 use crate::steps::REFRESH;
 use crate::workspace::Workspace;
 
@@ -259,8 +259,9 @@ pub(crate) fn apply(
     match checkpoint {
         Some(Ok(checkpoint)) => {
             pending_operations = checkpoint.has_pending_operations();
-            outputs = checkpoint.outputs(redactor);
-            resources = checkpoint.applied(redactor);
+            let shown = checkpoint.shown(std::fs::read(workspace.shown()).ok().as_deref());
+            outputs = shown.outputs(redactor);
+            resources = shown.applied(redactor);
         }
         Some(Err(e)) => {
             let broken = || Failure { reason: FailureReason::ApplyFailed, message: e.clone() };
@@ -292,5 +293,32 @@ pub(crate) fn apply(
             End::Exited(exit) => duration(exit),
             End::Died(_) => 0,
         },
+    }
+}
+
+/// An outcome as it may be kept where secrets of it are no more: nobody can tell what of it they are.
+pub(crate) fn withheld(outcome: ApplyOutcome, lost: &[String]) -> ApplyOutcome {
+    if lost.is_empty() {
+        return outcome;
+    }
+    let why = format!(
+        "withheld: secret {} changed while it ran, so nobody can tell any more where it stands in this",
+        lost.join(", ")
+    );
+    ApplyOutcome {
+        failure: outcome.failure.map(|failure| Failure { message: why.clone(), ..failure }),
+        failing: outcome
+            .failing
+            .into_iter()
+            .map(|resource| FailedResource { message: why.clone(), ..resource })
+            .collect(),
+        outputs: serde_json::json!({ "withheld": why }),
+        resources: outcome
+            .resources
+            .into_iter()
+            .map(|resource| AppliedResource { inputs: serde_json::Value::Null, ..resource })
+            .collect(),
+        log: format!("{why}\n").into_bytes(),
+        ..outcome
     }
 }

@@ -29,6 +29,10 @@ pub(crate) struct Sheet {
     pub identity: Option<String>,
     /// Secrets by reference and version.
     pub secrets: Vec<ResolvedRef>,
+    /// Digest of what the plan rests on.
+    pub inputs: Digest,
+    /// Name and SHA-256 of each tool that it was ordered for.
+    pub tools: BTreeMap<String, String>,
     /// The state to work on is among the files; else the stack is new.
     pub has_state: bool,
     pub deadline: DateTime<Utc>,

@@ -1,5 +1,6 @@
 //! Pulumi's own words: how it is found, started, read and believed.
 
+mod about;
 mod access;
 mod checkpoint;
 mod collect;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::Digest;
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 
-use crate::runner::{ABOUT, About};
+use crate::about::{ABOUT, About};
 use crate::workspace::{self, Workspace};
 
 /// How long a dead copy of a state is watched.

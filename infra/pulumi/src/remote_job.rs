@@ -2,11 +2,11 @@
 //! receipts; it reaches its own folder alone, and the secrets of one environment.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::Digest;
 use domain::provisioning_run::{Failure, FailureReason};
 use ports::runner::{Access, ApplyJob, Job, Phase};
@@ -14,11 +14,13 @@ use ports::runner_place::{JobClaim, JobName};
 use ports::{Clock, PortError, Put, Receipts, SecretBroker};
 use process::Life;
 
+use crate::about::{ABOUT, About};
+use crate::checkpoint::Checkpoint;
 use crate::job_files::{
     CLAIM, CONFIG, FILES, JobFiles, PLAN, RESULT, Result as Left, SHEET, STATE, STATES, STOP, Sheet, part,
 };
-use crate::runner::{ABOUT, HostRunner, NotStarted};
-use crate::workspace::Workspace;
+use crate::runner::{HostRunner, NotStarted};
+use crate::workspace::{self, SHOWN, Workspace};
 
 /// What a runner needs for one job.
 pub struct Work<'a> {
@@ -34,8 +36,10 @@ pub struct Work<'a> {
     pub worker: String,
     /// When this place has ended it, and the last of its credentials is over.
     pub ends_by: DateTime<Utc>,
-    /// When Pulumi has to have ended, so that what it left can be kept.
-    pub pulumi_until: DateTime<Utc>,
+    /// When this place or its credentials end: nothing can be left after that.
+    pub until: DateTime<Utc>,
+    /// Name and SHA-256 of each tool that is here.
+    pub tools: BTreeMap<String, String>,
     /// What the job's identity gives it.
     pub access: Access,
     /// The place ends this soon: Pulumi is asked to stop, and what it left is kept.
@@ -46,6 +50,10 @@ pub struct Work<'a> {
 const LOOK: Duration = Duration::from_secs(1);
 /// So many looks between two for a wish to stop.
 const STOP_EVERY: u32 = 5;
+/// What is left for its end when Pulumi has to stop.
+const TO_STOP: TimeDelta = TimeDelta::seconds(45);
+/// Between two tries to leave a file.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Does a job. False where somebody else does it, or did.
 pub async fn work(work: &Work<'_>, name: &JobName) -> Result<bool, PortError> {
@@ -57,14 +65,47 @@ pub async fn work(work: &Work<'_>, name: &JobName) -> Result<bool, PortError> {
     }
     let left = match job(work, &files, name).await {
         Ok(job) => run(work, &files, name, &job).await?,
-        Err(failure) => nothing(failure),
+        Err(why) => why.left(name.phase),
     };
-    files.write(RESULT, &left).await?;
+    let left = serde_json::to_vec(&left)
+        .map_err(|e| PortError::broken_by("a job's result can't be written", "report this", e))?;
+    keep(work, &files, RESULT, &left).await?;
     Ok(true)
 }
 
-fn nothing(failure: Failure) -> Left {
-    Left { not_started: Some(failure), exit: None, died: None, files: BTreeMap::new() }
+/// Leaves a file. Nobody else has it: whatever keeps it from being left for a while is waited for.
+async fn keep(work: &Work<'_>, files: &JobFiles<'_>, path: &str, bytes: &[u8]) -> Result<(), PortError> {
+    loop {
+        match files.put(path, bytes).await {
+            Err(e) if e.is_temporary() && work.clock.now() < work.until => {
+                tracing::warn!(path, error = %e.chain(), "a file can't be left now; it is tried again");
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            put => return put.map(drop),
+        }
+    }
+}
+
+/// Why Pulumi was not started.
+enum NotBegun {
+    /// It may be another time.
+    Later(PortError),
+    /// It won't be.
+    Never(Failure),
+}
+
+impl NotBegun {
+    /// A plan is begun again for what passes; an apply is begun once.
+    fn left(self, phase: Phase) -> Left {
+        let nothing = Left { not_started: None, exit: None, died: None, files: BTreeMap::new() };
+        match (self, phase) {
+            (NotBegun::Later(e), Phase::Plan) => Left { died: Some(e.chain()), ..nothing },
+            (NotBegun::Later(e), Phase::Apply) => {
+                Left { not_started: Some(failed(phase, e.chain())), ..nothing }
+            }
+            (NotBegun::Never(failure), _) => Left { not_started: Some(failure), ..nothing },
+        }
+    }
 }
 
 fn failed(phase: Phase, message: String) -> Failure {
@@ -76,12 +117,19 @@ fn failed(phase: Phase, message: String) -> Failure {
 }
 
 /// Reads the sheet and the secrets that it names.
-async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<ApplyJob, Failure> {
-    let fault = |e: PortError| failed(name.phase, e.chain());
-    let gone = |what: &str| failed(name.phase, format!("{} has no {what}; plan again", files.folder));
+async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<ApplyJob, NotBegun> {
+    let never = |message: String| NotBegun::Never(failed(name.phase, message));
+    let fault = |e: PortError| if e.is_temporary() { NotBegun::Later(e) } else { never(e.chain()) };
+    let gone = |what: &str| never(format!("{} has no {what}; plan again", files.folder));
     let sheet: Sheet = files.read(SHEET).await.map_err(fault)?.ok_or_else(|| gone("sheet"))?;
     if sheet.name != *name {
-        return Err(failed(name.phase, format!("{} holds another job's sheet; report this", files.folder)));
+        return Err(never(format!("{} holds another job's sheet; report this", files.folder)));
+    }
+    if sheet.tools != work.tools {
+        return Err(never(
+            "its runner has other tools than it was ordered for, as while a stack is deployed; plan again"
+                .to_owned(),
+        ));
     }
     let mut secrets = BTreeMap::new();
     for wanted in &sheet.secrets {
@@ -91,7 +139,7 @@ async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<Ap
                 "secret {} ({}) is not at version {} any more; plan again",
                 wanted.key, wanted.reference, wanted.version
             );
-            failed(name.phase, message)
+            never(message)
         })?;
         secrets.insert(wanted.key.clone(), found.value);
     }
@@ -118,15 +166,18 @@ async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<Ap
             config: sheet.config,
             secrets,
             secret_versions: sheet.secrets,
+            inputs: sheet.inputs,
             identity: sheet.identity,
             access: work.access.clone(),
             passphrase,
             state,
-            deadline: sheet.deadline.min(work.pulumi_until),
+            deadline: sheet.deadline.min(work.until - TO_STOP),
         },
         plan_file,
         stack_config,
         changing: vec![],
+        since: work.clock.now(),
+        lost_secrets: vec![],
         may_start: true,
     })
 }
@@ -140,17 +191,19 @@ async fn run(
 ) -> Result<Left, PortError> {
     let applied = (name.phase == Phase::Apply).then_some(job);
     // Before the start: from there on nothing may end this early, or a running apply would be left alone.
-    let redactor = work.host.access_redactor(&job.job).await?;
+    let redactor = match work.host.access_redactor(&job.job).await {
+        Ok(redactor) => redactor,
+        Err(e) => return Ok(NotBegun::Later(e).left(name.phase)),
+    };
     match work.host.start(&job.job, name.phase, name.start, applied).await {
         Ok(()) => {}
-        Err(NotStarted::Later(e)) => return Ok(nothing(failed(name.phase, e.chain()))),
-        Err(NotStarted::Never(failure)) => return Ok(nothing(failure)),
+        Err(NotStarted::Later(e)) => return Ok(NotBegun::Later(e).left(name.phase)),
+        Err(NotStarted::Never(failure)) => return Ok(NotBegun::Never(failure).left(name.phase)),
     }
     let session = work.host.session(name.run, name.phase, name.start);
     let workspace = Workspace { root: work.host.workspace(name.run, name.phase, name.start) };
-    let about: crate::runner::About =
-        serde_json::from_slice(&std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?)
-            .map_err(|e| PortError::broken_by("a job doesn't say what it is", "report this", e))?;
+    let about: About = serde_json::from_slice(&std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?)
+        .map_err(|e| PortError::broken_by("a job doesn't say what it is", "report this", e))?;
     let checkpoint = workspace.checkpoint(&about.project, &about.stack);
     let mut states = States { written: Digest::of(&job.job.state.clone().unwrap_or_default()), number: 0 };
     let mut looks = 0;
@@ -187,14 +240,20 @@ async fn run(
     ];
     let state = checkpoint.strip_prefix(&workspace.root).unwrap_or(&checkpoint);
     let state = (format!("work/{}", state.display()), checkpoint.clone());
-    for (path, file) in wanted.into_iter().chain([state]).chain(outputs(&session)) {
-        let Ok(mut bytes) = std::fs::read(&file) else { continue };
-        if path.starts_with("session/") {
-            // The controller masks what it knows; what this run's identity was given, nobody else knows.
-            bytes = redactor.text(&String::from_utf8_lossy(&bytes)).into_bytes();
-        }
+    // The controller masks what it knows, in what it has decoded; what this run's identity was given, nobody else knows.
+    // The state is kept as Pulumi wrote it, and beside it what may be shown of it.
+    let read = |(path, file): (String, PathBuf)| Some((path, workspace::read(&work.host.data(), &file)?));
+    let printed = outputs(&session).into_iter().filter_map(read);
+    let printed =
+        printed.map(|(path, text)| (path, redactor.text(&String::from_utf8_lossy(&text)).into_bytes()));
+    let state = read(state);
+    let parsed = state.as_ref().and_then(|(_, bytes)| Checkpoint::parse(bytes).ok());
+    let shown = parsed.and_then(|state| state.without(&redactor)).map(|s| (format!("work/{SHOWN}"), s));
+    // The state first: it is what can't be made again.
+    let wanted = wanted.into_iter().filter_map(read);
+    for (path, bytes) in state.into_iter().chain(wanted).chain(printed).chain(shown) {
         kept.insert(path.clone(), Digest::of(&bytes));
-        files.put(&format!("{FILES}/{}", part(&path)), &bytes).await?;
+        keep(work, files, &format!("{FILES}/{}", part(&path)), &bytes).await?;
     }
     Ok(Left { not_started: None, exit, died, files: kept })
 }
@@ -204,7 +263,7 @@ fn disk(error: std::io::Error) -> PortError {
 }
 
 /// What the steps of a session printed.
-fn outputs(session: &Path) -> Vec<(String, std::path::PathBuf)> {
+fn outputs(session: &Path) -> Vec<(String, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(session) else { return vec![] };
     let printed = entries.filter_map(|entry| {
         let entry = entry.ok()?;

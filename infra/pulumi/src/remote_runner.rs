@@ -15,6 +15,7 @@ use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress, Z
 use ports::runner_place::{JobClaim, JobName, Order};
 use ports::{Clock, PortError, Put, Receipts, RunStopper, Runner, SecretBroker};
 
+use crate::about::{ABOUT, About, MOVED};
 use crate::collect;
 use crate::job_files::{
     CLAIM, CONFIG, FILES, JobFiles, ORDERED, Ordered, PLAN, RESULT, Result as Left, SHEET, STATE, STATES,
@@ -23,7 +24,7 @@ use crate::job_files::{
 use crate::places::{Place, Places};
 use crate::redact::Redactor;
 use crate::remote_stopper::{RemoteStopper, half, starts};
-use crate::runner::{ABOUT, About, PLAN_STARTS};
+use crate::runner::PLAN_STARTS;
 use crate::workspace::{self, Workspace};
 
 /// The runner.
@@ -49,6 +50,9 @@ const UNCLAIMED: TimeDelta = TimeDelta::minutes(10);
 /// After that somebody is asked again: whoever asked may have died before, or may not have been heard.
 const ASK_AGAIN: TimeDelta = TimeDelta::minutes(2);
 
+/// The bucket keeps a job's files for at least so long.
+const FILES_STAY: TimeDelta = TimeDelta::days(1);
+
 /// What is known of a start.
 enum Found {
     /// Nobody has ordered it.
@@ -57,8 +61,8 @@ enum Found {
     Never,
     /// It goes on.
     Running,
-    /// Somebody was to be asked long ago, and nobody has claimed it.
-    Unclaimed(Place),
+    /// Somebody was to be asked long ago, so often, and nobody has claimed it.
+    Unclaimed(Place, u32),
     /// It left its result.
     Left(Left),
     /// It is proven that nothing more comes of it. `claimed`: somebody had begun.
@@ -85,13 +89,14 @@ impl RemoteRunner {
         JobName { tenant, environment, run: job.run, phase, start }
     }
 
-    fn order(job: &Job, name: JobName) -> Order {
+    fn order(job: &Job, name: JobName, asked: u32) -> Order {
         let secrets = job.secret_versions.iter().map(|r| r.reference.clone());
         Order {
             name,
             secrets: secrets.chain(credential(job)).chain(kubeconfig(job)).collect(),
             identity: job.identity.clone(),
             deadline: job.deadline,
+            asked,
         }
     }
 
@@ -120,7 +125,10 @@ impl RemoteRunner {
         let claim = match files.read::<JobClaim>(CLAIM).await? {
             Some(claim) => claim,
             None if now < ordered.at + ASK_AGAIN => return Ok(Found::Running),
-            None if now < ordered.at + UNCLAIMED => return Ok(Found::Unclaimed(ordered.place)),
+            None if now < ordered.at + UNCLAIMED => {
+                let windows = (now - ordered.at).num_seconds() / ASK_AGAIN.num_seconds();
+                return Ok(Found::Unclaimed(ordered.place, u32::try_from(windows).unwrap_or_default()));
+            }
             None => {
                 let Some(nobody) = self.claim_for_nobody(&files).await? else { return Ok(Found::Running) };
                 nobody
@@ -172,6 +180,8 @@ impl RemoteRunner {
             config: job.config.clone(),
             identity: job.identity.clone(),
             secrets: job.secret_versions.clone(),
+            inputs: job.inputs.clone(),
+            tools: self.tools.clone(),
             has_state: job.state.is_some(),
             deadline: job.deadline,
         };
@@ -193,7 +203,7 @@ impl RemoteRunner {
                 None => {}
             }
         }
-        let refused = self.ask(&Self::order(job, name), place).await?;
+        let refused = self.ask(&Self::order(job, name, 0), place).await?;
         Ok(refused.map_or(Begun::Asked, Begun::Refused))
     }
 
@@ -225,8 +235,15 @@ impl RemoteRunner {
 
     fn about(workspace: &Workspace) -> Result<About, PortError> {
         let bytes = std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?;
-        serde_json::from_slice(&bytes)
-            .map_err(|e| PortError::broken_by("a job doesn't say what it was", "plan again", e))
+        let about: About = serde_json::from_slice(&bytes)
+            .map_err(|e| PortError::broken_by("a job doesn't say what it was", "plan again", e))?;
+        // They become a path, and whoever wrote them ran a program.
+        let plain =
+            |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+        if plain(&about.project) && plain(&about.stack) {
+            return Ok(about);
+        }
+        Err(PortError::broken("a job names no project and stack of Pulumi", "plan again"))
     }
 
     fn forget(&self, workspace: &Workspace) {
@@ -260,6 +277,7 @@ impl RemoteRunner {
             environment: name.environment.clone(),
             project,
             stack,
+            inputs: None,
             ended: None,
         };
         let redactor = self.redactor(&job.job).await?;
@@ -268,7 +286,7 @@ impl RemoteRunner {
         let end = collect::End::Died(proof);
         let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);
         self.forget(&workspace);
-        Ok(outcome)
+        Ok(collect::withheld(outcome, &job.lost_secrets))
     }
 }
 
@@ -316,8 +334,8 @@ impl Runner for RemoteRunner {
                         }
                     });
                 }
-                Found::Unclaimed(place) => {
-                    self.ask(&Self::order(job, name), place).await?;
+                Found::Unclaimed(place, asked) => {
+                    self.ask(&Self::order(job, name, asked), place).await?;
                     return Ok(Progress::Running);
                 }
                 Found::Running => return Ok(Progress::Running),
@@ -328,6 +346,11 @@ impl Runner for RemoteRunner {
                 }
                 Found::Left(left) => left,
             };
+            let sheet = self.files(&name).read::<Sheet>(SHEET).await?;
+            if sheet.is_none_or(|sheet| sheet.inputs != job.inputs) {
+                MOVED.clone_into(&mut died);
+                continue;
+            }
             if let Some(Failure { reason, message }) = left.not_started {
                 return Ok(Progress::Finished(collect::no_plan(reason, message)));
             }
@@ -345,7 +368,7 @@ impl Runner for RemoteRunner {
             self.forget(&workspace);
             return Ok(Progress::Finished(outcome));
         }
-        let message = format!("its planner died {PLAN_STARTS} times, last: {died}; plan again");
+        let message = format!("it was begun {PLAN_STARTS} times, last: {died}; plan again");
         Ok(Progress::Finished(collect::no_plan(FailureReason::Interrupted, message)))
     }
 
@@ -353,6 +376,12 @@ impl Runner for RemoteRunner {
         let name = Self::name(&job.job, Phase::Apply, 1);
         let mut found = self.look_at(&name).await?;
         if matches!(found, Found::Nothing) {
+            // Files go by the bucket's own rule after some days: then their absence proves nothing.
+            if !job.may_start && self.clock.now() > job.since + FILES_STAY {
+                let why = "nothing is left of its files, so nobody can tell what it did: look at its resources, then \
+                           `runtime-cloud recover break`";
+                return Ok(Progress::Unknown { why: why.to_owned() });
+            }
             if job.may_start {
                 match self.begin(&job.job, name.clone(), Some(job)).await? {
                     Begun::Asked => return Ok(Progress::Running),
@@ -369,8 +398,8 @@ impl Runner for RemoteRunner {
             }
         }
         let left = match found {
-            Found::Unclaimed(place) => {
-                self.ask(&Self::order(&job.job, name), place).await?;
+            Found::Unclaimed(place, asked) => {
+                self.ask(&Self::order(&job.job, name, asked), place).await?;
                 return Ok(Progress::Running);
             }
             Found::Nothing | Found::Running => return Ok(Progress::Running),
@@ -394,7 +423,7 @@ impl Runner for RemoteRunner {
         let before = job.job.state.as_deref();
         let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);
         self.forget(&workspace);
-        Ok(Progress::Finished(outcome))
+        Ok(Progress::Finished(collect::withheld(outcome, &job.lost_secrets)))
     }
 
     fn longest_apply(&self, changing: &[String]) -> Option<TimeDelta> {
@@ -406,7 +435,7 @@ impl Runner for RemoteRunner {
             let name = half(run, phase, start);
             return Ok(match self.look_at(&name).await? {
                 Found::Nothing => continue,
-                Found::Running | Found::Unclaimed(_) => Progress::Running,
+                Found::Running | Found::Unclaimed(..) => Progress::Running,
                 Found::Left(_) => Progress::Finished(()),
                 Found::Never => Progress::Dead { proof: "it was never started".to_owned() },
                 Found::Dead { proof, .. } => Progress::Dead { proof },

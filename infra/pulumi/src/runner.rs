@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
+use domain::ProvisioningRun;
 use domain::aggregate::{encode, file_name};
 use domain::provisioning_run::{Failure, FailureReason};
-use domain::{Digest, ProvisioningRun};
-use events::{EnvironmentId, ProvisioningRunId, TenantId};
+use events::ProvisioningRunId;
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress, Zombie};
 use ports::{PortError, ProgramSource, RunStopper, Runner, SecretBroker};
 use process::{Life, Step};
-use serde::{Deserialize, Serialize};
 
+use crate::about::{ABOUT, About, MOVED};
 use crate::checkpoint::Checkpoint;
 use crate::collect;
 use crate::program_check::{ProgramRefusal, check_program};
@@ -67,21 +67,6 @@ const WAIT: Duration = Duration::from_secs(1);
 /// In a session's place: it was never started, and now can't be.
 const NEVER: &str = "never-started";
 
-/// In a work folder: what it was made for. It is there before its session can be.
-pub(crate) const ABOUT: &str = "about.json";
-
-/// What a workspace says of itself.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct About {
-    pub run: ProvisioningRunId,
-    pub tenant: TenantId,
-    pub environment: EnvironmentId,
-    pub project: String,
-    pub stack: String,
-    /// The state when the run ended; None while it lives.
-    pub ended: Option<Digest>,
-}
-
 /// Why a session wasn't started.
 pub(crate) enum NotStarted {
     /// It may work later.
@@ -91,6 +76,11 @@ pub(crate) enum NotStarted {
 }
 
 impl HostRunner {
+    /// Where everything of its runs is.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.settings.data.clone()
+    }
+
     pub(crate) fn session(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
         self.settings.data.join("sessions").join(format!("{run}-{}-{start}", phase.as_str()))
     }
@@ -148,6 +138,7 @@ impl HostRunner {
             environment: job.environment.clone(),
             project: project.name.clone(),
             stack: stack.clone(),
+            inputs: Some(job.inputs.clone()),
             ended: None,
         };
         let state = match &job.state {
@@ -273,8 +264,10 @@ impl HostRunner {
         let (workspace, about) = self.about(job.job.run, Phase::Apply, 1).await?;
         let redactor = collect::redactor(&self.known_access(&job.job).await?);
         let before = job.job.state.clone();
+        let lost = job.lost_secrets.clone();
         let outcome = blocking(move || {
-            Ok(collect::apply(&session, &workspace, &about, &end, before.as_deref(), &redactor))
+            let outcome = collect::apply(&session, &workspace, &about, &end, before.as_deref(), &redactor);
+            Ok(collect::withheld(outcome, &lost))
         });
         Ok(Progress::Finished(outcome.await?))
     }
@@ -349,17 +342,20 @@ impl Runner for HostRunner {
                     }
                     Life::Finished { exit, .. } => {
                         let (workspace, about) = self.about(job.run, Phase::Plan, newest).await?;
-                        let redactor = collect::redactor(&self.known_access(job).await?);
-                        let outcome = blocking(move || {
-                            Ok(collect::plan(&session, &workspace, &about, &exit, &redactor))
-                        });
-                        return Ok(Progress::Finished(outcome.await?));
+                        if about.inputs.as_ref() == Some(&job.inputs) {
+                            let redactor = collect::redactor(&self.known_access(job).await?);
+                            let outcome = blocking(move || {
+                                Ok(collect::plan(&session, &workspace, &about, &exit, &redactor))
+                            });
+                            return Ok(Progress::Finished(outcome.await?));
+                        }
+                        MOVED.to_owned()
                     }
                     Life::Dead(proof) => format!("{:?}", proof.evidence),
                     Life::NeverStarted | Life::Running { .. } => "it vanished".to_owned(),
                 };
                 if newest >= PLAN_STARTS {
-                    let message = format!("its planner died {PLAN_STARTS} times, last: {died}; plan again");
+                    let message = format!("it was begun {PLAN_STARTS} times, last: {died}; plan again");
                     return Ok(Progress::Finished(collect::no_plan(FailureReason::Interrupted, message)));
                 }
                 start = newest;

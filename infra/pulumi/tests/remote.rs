@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{CountedIds, HandClock, Sample};
+use domain::Digest;
 use domain::provisioning_run::FailureReason;
 use embedded::{DiskReceipts, FileSecrets};
 use events::{CommitHash, EnvironmentId, Program, ProvisioningRunId};
@@ -25,6 +26,8 @@ use uuid::Uuid;
 #[derive(Default)]
 struct Timed {
     asked: AtomicUsize,
+    /// How often each had been asked for before.
+    before: Mutex<Vec<u32>>,
     refuses: Mutex<Option<&'static str>>,
     looked: AtomicUsize,
 }
@@ -34,8 +37,9 @@ impl RunnerPlace for Timed {
     fn longest(&self) -> TimeDelta {
         TimeDelta::minutes(13)
     }
-    async fn start(&self, _: &Order) -> Result<(), PortError> {
+    async fn start(&self, order: &Order) -> Result<(), PortError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
+        self.before.lock().unwrap().push(order.asked);
         match *self.refuses.lock().unwrap() {
             Some(why) => Err(PortError::broken(why, "correct it")),
             None => Ok(()),
@@ -126,6 +130,7 @@ fn job(now: DateTime<Utc>) -> Job {
         config: BTreeMap::new(),
         secrets: BTreeMap::new(),
         secret_versions: vec![],
+        inputs: Digest::of(b"inputs"),
         identity: None,
         access: Access::default(),
         passphrase: Secret::new("passphrase"),
@@ -136,7 +141,15 @@ fn job(now: DateTime<Utc>) -> Job {
 
 fn apply(now: DateTime<Utc>, may_start: bool) -> ApplyJob {
     let changing = vec!["local:index:File".to_owned()];
-    ApplyJob { job: job(now), plan_file: b"{}".to_vec(), stack_config: vec![], changing, may_start }
+    ApplyJob {
+        job: job(now),
+        plan_file: b"{}".to_vec(),
+        stack_config: vec![],
+        changing,
+        since: HandClock::new().now(),
+        lost_secrets: vec![],
+        may_start,
+    }
 }
 
 #[track_caller]
@@ -161,7 +174,12 @@ async fn somebody_is_asked_once_and_again_where_nobody_has_claimed_it() {
     // Whoever asked may have died before it was heard.
     stage.pass(3);
     running(&stage.apply(false).await);
-    assert_eq!(stage.asked(), (2, 0));
+    running(&stage.apply(false).await);
+    stage.pass(3);
+    running(&stage.apply(false).await);
+    // Twice in one while is the same; later it is somebody else.
+    assert_eq!(*stage.function.before.lock().unwrap(), [0, 1, 1, 3]);
+    stage.function.asked.store(2, Ordering::SeqCst);
     assert!(stage.claim("function 1", 14).await);
     stage.pass(3);
     running(&stage.apply(false).await);
@@ -261,4 +279,75 @@ async fn the_place_of_an_apply_stands_in_its_order_and_stays() {
     assert_eq!(stage.asked(), (0, 1));
     assert_eq!(stage.task.looked.load(Ordering::SeqCst), 1);
     assert_eq!(stage.function.looked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn what_its_runner_masks_is_in_no_outcome_and_the_state_is_kept_as_it_is() {
+    let stage = Stage::new(Choice::Function);
+    running(&stage.apply(true).await);
+    assert!(stage.claim("function 1", 14).await);
+    let state = |key: &str| {
+        let stack = json!({"type": "pulumi:pulumi:Stack", "urn": "s", "outputs": {"key": key, "n": 1}});
+        json!({"version": 3, "checkpoint": {"latest": {"resources": [stack]}}}).to_string()
+    };
+    let about = json!({"run": run(), "tenant": "acme", "environment": "dev", "project": "p", "stack": "s"});
+    let mut files = BTreeMap::new();
+    for (path, text) in [
+        ("work/about.json", about.to_string()),
+        ("work/backend/.pulumi/stacks/p/s.json", state("key-of-a-role")),
+        ("work/shown.json", state("[secret]")),
+    ] {
+        let file = format!("out/files/{}", domain::aggregate::encode(path));
+        stage.files.put_once(&Stage::key(&file), text.as_bytes()).await.unwrap();
+        files.insert(path, Digest::of(text.as_bytes()));
+    }
+    let exit = json!({"steps": [], "ended_by": "completed", "started_unix_ms": 1, "ended_unix_ms": 2,
+                      "killed": false, "survivors": []});
+    let left = json!({"notStarted": null, "exit": exit, "died": null, "files": files}).to_string();
+    stage.files.put_once(&Stage::key("out/result.json"), left.as_bytes()).await.unwrap();
+    let Progress::Finished(outcome) = stage.apply(false).await else { panic!("it has ended") };
+    assert_eq!(outcome.outputs, json!({"key": "[secret]", "n": 1}));
+    assert_eq!(outcome.state, Some(state("key-of-a-role").into_bytes()));
+    // Nobody has a secret of it any more: nobody can tell where it stands.
+    let job = ApplyJob { lost_secrets: vec!["db/password".to_owned()], ..apply(stage.clock.now(), false) };
+    let Progress::Finished(outcome) = stage.runner.apply(&job).await.unwrap() else { panic!("it has ended") };
+    assert!(outcome.outputs["withheld"].as_str().unwrap().contains("db/password"), "{}", outcome.outputs);
+    assert!(!String::from_utf8_lossy(&outcome.log).contains("n\": 1"));
+    assert_eq!(outcome.state, Some(state("key-of-a-role").into_bytes()));
+}
+
+#[tokio::test]
+async fn a_plan_that_was_made_of_other_inputs_is_made_again_and_never_recorded() {
+    let stage = Stage::new(Choice::Function);
+    let plan = |inputs: &[u8]| {
+        let job = Job { inputs: Digest::of(inputs), ..job(stage.clock.now()) };
+        async move { job }
+    };
+    let first = plan(b"version 1").await;
+    assert!(matches!(stage.runner.plan(&first).await.unwrap(), Progress::Running));
+    let left = json!({"notStarted": {"reason": "plan-failed", "message": "of version 1"}, "exit": null,
+                      "died": null, "files": {}});
+    let key = Stage::key("out/result.json").replace("apply-1", "plan-1");
+    stage.files.put_once(&key, left.to_string().as_bytes()).await.unwrap();
+    // A secret was rotated meanwhile.
+    let second = plan(b"version 2").await;
+    assert!(matches!(stage.runner.plan(&second).await.unwrap(), Progress::Running));
+    assert_eq!(stage.asked(), (2, 0));
+    let sheet = Stage::key("in/sheet.json").replace("apply-1", "plan-2");
+    let sheet: Value = serde_json::from_slice(&stage.files.get(&sheet).await.unwrap().unwrap()).unwrap();
+    assert_eq!(sheet["inputs"], json!(Digest::of(b"version 2")));
+    // Of the same inputs it counts.
+    let Progress::Finished(outcome) = stage.runner.plan(&first).await.unwrap() else {
+        panic!("it has ended")
+    };
+    assert_eq!(outcome.result.unwrap_err().message, "of version 1");
+}
+
+#[tokio::test]
+async fn what_is_long_gone_was_not_never_started() {
+    let stage = Stage::new(Choice::Function);
+    stage.pass(25 * 60);
+    let gone = stage.apply(false).await;
+    assert!(matches!(&gone, Progress::Unknown { why } if why.contains("recover break")), "{gone:?}");
+    assert_eq!(stage.file("in/ordered.json").await, None);
 }

@@ -1,5 +1,6 @@
 //! Running cargo on this workspace.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,6 +35,12 @@ impl Workspace {
             target: metadata.target_directory.into_std_path_buf(),
             ..workspace
         })
+    }
+
+    /// The names of the members' programs of tests.
+    pub fn test_programs(&self) -> Result<BTreeSet<String>, Stop> {
+        let targets = self.read(true)?.packages.into_iter().flat_map(|package| package.targets);
+        Ok(targets.filter(cargo_metadata::Target::is_test).map(|target| target.name).collect())
     }
 
     /// All members and everything that they depend on.

@@ -10,17 +10,19 @@ use crate::{deploy, emulator, lint, package, pulumi, test, weigh};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [FILTER..]      every test, or those whose names contain a FILTER; gets Pulumi first where it is missing
+  test [FILTER..]      every test, those whose names contain a FILTER, or those of a program of tests that has this
+                       name, with what they print; gets Pulumi first where it is missing
   lint [--advisories]  everything that CI refuses; --advisories also asks the database of known vulnerabilities
   tools                gets Pulumi and says where it is
   deploy [OPTION..]    builds the functions, publishes the tools, deploys template.yaml to the account of the
                        credentials: --stack NAME, --class development|production, --target TRIPLE,
-                       --plugins DIR for Pulumi's plugins, as ~/.pulumi/plugins holds them,
+                       --plugins DIR for Pulumi's plugins, as ~/.pulumi/plugins holds them, --plugins none for none
+                       where the stack had some,
                        --parameter NAME=VALUE for any other parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
   emulator [PORT]      runs an AWS emulator on 127.0.0.1, port 4566 unless another is given, until it is ended
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
-                       them: --stack NAME, --endpoint URL, --plugins DIR
+                       them: --stack NAME, --endpoint URL, --plugins DIR|none
   package [OPTION..]   makes the root file system of the runner's image, which functions/Dockerfile wraps:
                        --target TRIPLE, --certificates FILE, --development
   weigh [FOLDER]       what each function weighs, as it is deployed; needs valgrind, and builds for long, or takes
@@ -121,6 +123,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deploy::Plugins;
 
     fn asked(line: &str) -> Result<Asked, String> {
         parse(line.split_whitespace().map(str::to_owned)).map_err(|stop| stop.to_string())
@@ -135,10 +138,13 @@ mod tests {
         assert_eq!(asked("lint"), Ok(Asked::Lint { advisories: false }));
         assert_eq!(asked("lint --advisories"), Ok(Asked::Lint { advisories: true }));
         assert_eq!(asked("tools"), Ok(Asked::Tools));
-        let wanted = Wanted { stack: "rc".into(), class: "production".into(), ..Wanted::default() };
+        let wanted = Wanted { stack: "rc".into(), class: Some("production".into()), ..Wanted::default() };
         assert_eq!(asked("deploy --stack rc --class production"), Ok(Asked::Deploy(wanted)));
-        let wanted = package::Wanted { target: Some("x".into()), ..package::Wanted::default() };
-        assert_eq!(asked("package --target x"), Ok(Asked::Package(wanted)));
+        let wanted = Wanted { plugins: Plugins::Without, ..Wanted::default() };
+        assert_eq!(asked("deploy --plugins none"), Ok(Asked::Deploy(wanted)));
+        let target = Some("riscv64gc-unknown-linux-musl".into());
+        let wanted = package::Wanted { target, ..package::Wanted::default() };
+        assert_eq!(asked("package --target riscv64gc-unknown-linux-musl"), Ok(Asked::Package(wanted)));
         assert_eq!(asked("weigh"), Ok(Asked::Weigh { folder: None }));
         assert_eq!(asked("emulator"), Ok(Asked::Emulator(4566)));
         assert_eq!(asked("emulator 14566"), Ok(Asked::Emulator(14566)));
@@ -154,6 +160,9 @@ mod tests {
         assert_eq!(asked("deploy --stack"), Err("deploy --stack needs a value".into()));
         assert_eq!(asked("emulator http://x"), Err("http://x is no port".into()));
         assert!(asked("deploy --development").is_err_and(|e| e.contains("--endpoint")));
+        let foreign = "riscv64gc-unknown-linux-gnu";
+        assert!(asked(&format!("deploy --target {foreign}")).is_err_and(|e| e.contains("Pulumi")));
+        assert!(asked(&format!("package --target {foreign}")).is_err_and(|e| e.contains("musl")));
         assert_eq!(asked("tools now"), Err("tools does not take now".into()));
     }
 }

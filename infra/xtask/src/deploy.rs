@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::cargo::Workspace;
 use crate::problem::Stop;
+use crate::publish_tools::Bucket;
 use crate::{emulator, publish_tools, pulumi};
 
 /// The functions, by the names of their binaries.
@@ -19,6 +20,18 @@ pub const FUNCTIONS: &[&str] =
 /// As the tests build it: another selection of packages would build everything again.
 const ALL: &[&str] = &["--workspace", "--all-targets"];
 
+/// Which of Pulumi's plugins are published.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Plugins {
+    /// Nobody said: none, where the stack has none that would be lost.
+    #[default]
+    Unsaid,
+    /// None, whatever the stack has.
+    Without,
+    /// Those of a folder.
+    Of(PathBuf),
+}
+
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
@@ -26,12 +39,12 @@ pub struct Wanted {
     pub stack: String,
     /// An emulator's address; None for the account of the credentials.
     pub endpoint: Option<String>,
-    /// `development` or `production`.
-    pub class: String,
+    /// `development` or `production`; None for what the stack is, and for a new one what template.yaml says.
+    pub class: Option<String>,
     /// What the functions are built for; None for this machine.
     pub target: Option<String>,
-    /// A folder of Pulumi's plugins that are published too.
-    pub plugins: Option<PathBuf>,
+    /// Pulumi's plugins that are published too.
+    pub plugins: Plugins,
     /// Unoptimised functions, and the provider of this machine among the tools: for emulators alone.
     pub development: bool,
     /// Further parameters of template.yaml, as NAME=VALUE. Those that aren't given stay as they are.
@@ -43,9 +56,9 @@ impl Default for Wanted {
         Wanted {
             stack: "runtime-cloud".to_owned(),
             endpoint: None,
-            class: "development".to_owned(),
+            class: None,
             target: None,
-            plugins: None,
+            plugins: Plugins::Unsaid,
             development: false,
             parameters: vec![],
         }
@@ -67,15 +80,27 @@ impl Wanted {
             match option.as_str() {
                 "--stack" => wanted.stack = value()?,
                 "--endpoint" => wanted.endpoint = Some(value()?),
-                "--class" => wanted.class = value()?,
+                "--class" => wanted.class = Some(value()?),
                 "--target" => wanted.target = Some(value()?),
-                "--plugins" => wanted.plugins = Some(value()?.into()),
+                "--plugins" => {
+                    wanted.plugins = match value()? {
+                        none if none == "none" => Plugins::Without,
+                        folder => Plugins::Of(folder.into()),
+                    }
+                }
                 "--parameter" => wanted.parameters.push(parameter(value()?)?),
                 _ => return Err(Stop::new(format!("deploy knows no {option}"))),
             }
         }
         if wanted.development && wanted.endpoint.is_none() {
             return Err(Stop::new("--development is for emulators: give --endpoint URL"));
+        }
+        if let Some(target) = wanted.target.as_deref().filter(|target| !is_ours(target)) {
+            let (here, system) = (env::consts::ARCH, env::consts::OS);
+            return Err(Stop::new(format!(
+                "functions for {target} can't start the Pulumi of this machine ({here}, {system}), which is published \
+                 with them: deploy from a machine like the target, or give a target like this machine"
+            )));
         }
         Ok(wanted)
     }
@@ -84,6 +109,11 @@ impl Wanted {
         let target = self.target.as_deref().unwrap_or(env::consts::ARCH);
         if target.starts_with("aarch64") { "arm64" } else { "x86_64" }
     }
+}
+
+/// Whether programs for a target are for machines like this one, as far as its name says.
+pub fn is_ours(target: &str) -> bool {
+    target.split('-').next() == Some(env::consts::ARCH) && target.contains(env::consts::OS)
 }
 
 fn parameter(given: String) -> Result<String, Stop> {
@@ -105,7 +135,11 @@ impl Aws {
         let mut command = Command::new(&self.program);
         command.args(arguments).stdin(Stdio::null());
         command.env("AWS_PAGER", "");
-        if env::var_os("AWS_REGION").is_none() && env::var_os("AWS_DEFAULT_REGION").is_none() {
+        let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        // Of the two it reads the second alone. It comes before the profile's, which is the person's own choice.
+        if let Some(region) = named("AWS_REGION") {
+            command.env("AWS_DEFAULT_REGION", region);
+        } else if self.endpoint.is_some() && named("AWS_DEFAULT_REGION").is_none() {
             command.env("AWS_DEFAULT_REGION", "us-east-1");
         }
         if let Some(endpoint) = &self.endpoint {
@@ -135,6 +169,7 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
     let workspace = Workspace::find()?;
     let tools = emulator::get(&workspace)?;
     let aws = Aws { program: tools.join("aws"), endpoint: wanted.endpoint.clone() };
+    keep_plugins(&aws, wanted)?;
     let staged = stage(&workspace, wanted)?;
     let (bucket, manifest) = publish(&workspace, &aws, wanted)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -152,11 +187,12 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
         &text(&packaged),
     ])?;
     let mut parameters = vec![
-        format!("Class={}", wanted.class),
         format!("Architecture={}", wanted.architecture()),
         format!("ToolsBucket={bucket}"),
         format!("ToolsManifest={manifest}"),
     ];
+    // One that isn't given stays: a stack in production is not to lose its protection.
+    parameters.extend(wanted.class.iter().map(|class| format!("Class={class}")));
     if wanted.endpoint.is_some() {
         // Functions run as processes of this machine there.
         parameters.push("CertificateFile=/etc/ssl/certs/ca-certificates.crt".to_owned());
@@ -206,16 +242,56 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
 pub fn publish_alone(wanted: &Wanted) -> Result<u8, Stop> {
     let workspace = Workspace::find()?;
     let aws = Aws { program: emulator::get(&workspace)?.join("aws"), endpoint: wanted.endpoint.clone() };
+    keep_plugins(&aws, wanted)?;
     let (bucket, manifest) = publish(&workspace, &aws, wanted)?;
     println!("ToolsBucket={bucket} ToolsManifest={manifest}");
     Ok(0)
 }
 
+/// Refuses to leave out, unsaid, plugins that the stack has: programs that need them would fail, and every plan that
+/// waits would be stale.
+fn keep_plugins(aws: &Aws, wanted: &Wanted) -> Result<(), Stop> {
+    if wanted.plugins != Plugins::Unsaid {
+        return Ok(());
+    }
+    let hint = "give --plugins DIR again, or --plugins none to have none";
+    let stack = &wanted.stack;
+    let untold =
+        |e: Stop| Stop::new(format!("the plugins that stack {stack} has can't be told ({e}): {hint}"));
+    let describe = ["cloudformation", "describe-stacks", "--stack-name", stack];
+    let query = ["--query", "Stacks[0].Parameters", "--output", "json"];
+    let said = match aws.call(&[describe, query].concat()) {
+        Err(e) if e.to_string().contains("does not exist") => return Ok(()),
+        other => other.map_err(untold)?,
+    };
+    let parameters: Vec<Value> = serde_json::from_str(&said).unwrap_or_default();
+    let value = |name: &str| {
+        let is_it = |p: &&Value| p.get("ParameterKey").is_some_and(|key| key == name);
+        parameters.iter().find(is_it).and_then(|p| p.get("ParameterValue")).and_then(Value::as_str)
+    };
+    let (Some(bucket), Some(manifest)) = (value("ToolsBucket"), value("ToolsManifest")) else {
+        return Ok(());
+    };
+    let manifest = format!("s3://{bucket}/{}", publish_tools::key(manifest));
+    let text = aws.call(&["s3", "cp", "--only-show-errors", &manifest, "-"]).map_err(untold)?;
+    let there = publish_tools::named(&text);
+    if there.is_empty() {
+        return Ok(());
+    }
+    let there = there.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Stop::new(format!("stack {stack} would lose its plugins {there}: {hint}")))
+}
+
 /// Puts the tools into the stack's bucket for them, which is made where it is missing.
 fn publish(workspace: &Workspace, aws: &Aws, wanted: &Wanted) -> Result<(String, String), Stop> {
-    let bucket = format!("{}-tools-{}", wanted.stack, aws.account()?);
-    if aws.call(&["s3api", "head-bucket", "--bucket", &bucket]).is_err() {
-        aws.call(&["s3", "mb", &format!("s3://{bucket}")])?;
+    let account = aws.account()?;
+    let name = format!("{}-tools-{account}", wanted.stack);
+    // Anybody can make a bucket of that name first; on an emulator nobody else is there.
+    let bucket = Bucket { name, owner: wanted.endpoint.is_none().then_some(account) };
+    if bucket.head(aws, &["head-bucket"]).is_err() {
+        aws.call(&["s3", "mb", &format!("s3://{}", bucket.name)]).map_err(|e| {
+            Stop::new(format!("{e}; where a bucket of that name is another account's, give another --stack"))
+        })?;
     }
     let host: &[&str] = &["-p", "runtime-cloud-host"];
     let product = pulumi::build(workspace, if wanted.development { ALL } else { host })?;
@@ -225,22 +301,31 @@ fn publish(workspace: &Workspace, aws: &Aws, wanted: &Wanted) -> Result<(String,
         &bucket,
         &pulumi::get(&product)?.program,
         local,
-        wanted.plugins.as_deref(),
+        match &wanted.plugins {
+            Plugins::Of(folder) => Some(folder),
+            Plugins::Unsaid | Plugins::Without => None,
+        },
     )?;
-    Ok((bucket, manifest))
+    Ok((bucket.name, manifest))
 }
 
-/// Builds the functions; the folder of their programs.
+/// The package of the functions, as cargo selects it.
+pub const FUNCTIONS_ALONE: &[&str] = &["-p", "runtime-cloud-functions"];
+
+/// Builds the programs of packages as functions are deployed, with their symbols still there; their folder. For
+/// development it is the build that the tests have, too.
 pub fn build_functions(
     workspace: &Workspace,
     target: Option<&str>,
     development: bool,
+    packages: &[&str],
 ) -> Result<PathBuf, Stop> {
     let mut build = workspace.resolving("build");
     if development {
         build.args(ALL);
     } else {
-        build.args(["-p", "runtime-cloud-functions", "--bins", "--profile", "lambda"]);
+        build.args(packages).args(["--bins", "--profile", "lambda"]);
+        build.args(["--config", "profile.lambda.strip=\"none\""]);
     }
     if let Some(target) = target {
         build.args(["--target", target]);
@@ -250,10 +335,8 @@ pub fn build_functions(
         return Err(Stop::new("the functions do not build; see above"));
     }
     let profile = if development { "debug" } else { "lambda" };
-    Ok(match target {
-        None => workspace.target.join(profile),
-        Some(target) => workspace.target.join(target).join(profile),
-    })
+    let folder = target.map_or_else(|| workspace.target.clone(), |target| workspace.target.join(target));
+    Ok(folder.join(profile))
 }
 
 /// Symbols are for debuggers, and a function has none. Where strip isn't there it is only larger.
@@ -263,7 +346,7 @@ pub fn strip(program: &Path) {
 
 /// Puts each function into a folder of its own, as template.yaml names them.
 fn stage(workspace: &Workspace, wanted: &Wanted) -> Result<PathBuf, Stop> {
-    let from = build_functions(workspace, wanted.target.as_deref(), wanted.development)?;
+    let from = build_functions(workspace, wanted.target.as_deref(), wanted.development, FUNCTIONS_ALONE)?;
     // template.yaml names this folder.
     let staged = workspace.root.join("target").join("functions");
     for name in FUNCTIONS {

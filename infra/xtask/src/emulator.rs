@@ -2,6 +2,7 @@
 //! environment of their own below the target folder.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -28,7 +29,9 @@ pub fn get(workspace: &Workspace) -> Result<PathBuf, Stop> {
     }
     let folder = workspace.target.join("tools").join("emulator");
     let programs = folder.join("bin");
-    if complete(&programs) {
+    // Programs of an earlier pin have the same names.
+    let (stamp, pins) = (folder.join("pins"), [EMULATOR, COMMAND_LINE].concat().join("\n"));
+    if complete(&programs) && fs::read_to_string(&stamp).is_ok_and(|found| found == pins) {
         return Ok(programs);
     }
     eprintln!("getting the AWS emulator ready, once ...");
@@ -38,6 +41,7 @@ pub fn get(workspace: &Workspace) -> Result<PathBuf, Stop> {
     let link = programs.join("aws");
     std::os::unix::fs::symlink(apart.join("bin").join("aws"), &link).map_err(Stop::of(link.display()))?;
     if complete(&programs) {
+        fs::write(&stamp, pins).map_err(Stop::of(stamp.display()))?;
         return Ok(programs);
     }
     Err(Stop::new(format!("pip installed no {} into {}", PROGRAMS.join(", "), programs.display())))

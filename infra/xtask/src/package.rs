@@ -43,6 +43,13 @@ impl Wanted {
                 _ => return Err(Stop::new(format!("package knows no {option}"))),
             }
         }
+        let foreign = wanted.target.as_deref().filter(|t| !deploy::is_ours(t) && !t.contains("musl"));
+        if let Some(target) = foreign {
+            return Err(Stop::new(format!(
+                "a runner for {target} needs libraries that this machine doesn't have and ldd can't name: give a musl \
+                 target, which needs none, or package on a machine like the target"
+            )));
+        }
         Ok(wanted)
     }
 }
@@ -57,8 +64,13 @@ const USERS: &str = "runner:x:65532:65532:runner:/tmp:/bin/false\n";
 /// Builds it; says where it lies.
 pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
     let workspace = Workspace::find()?;
-    let runner =
-        deploy::build_functions(&workspace, wanted.target.as_deref(), wanted.development)?.join("runner");
+    let runner = deploy::build_functions(
+        &workspace,
+        wanted.target.as_deref(),
+        wanted.development,
+        deploy::FUNCTIONS_ALONE,
+    )?
+    .join("runner");
     let root = workspace.root.join("target").join("package").join("rootfs");
     if root.exists() {
         fs::remove_dir_all(&root).map_err(Stop::of(root.display()))?;

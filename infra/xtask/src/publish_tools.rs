@@ -1,10 +1,11 @@
 //! Puts Pulumi, its language hosts and plugins into a bucket by their digests, with a manifest that names them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::deploy::Aws;
 use crate::problem::Stop;
@@ -12,10 +13,44 @@ use crate::problem::Stop;
 /// The version of the provider of this machine: the product's.
 const LOCAL: &str = concat!("resource-local-v", env!("CARGO_PKG_VERSION"));
 
+/// The bucket of the tools.
+pub struct Bucket {
+    /// Its name.
+    pub name: String,
+    /// The account that it must be of, where that is asked.
+    pub owner: Option<String>,
+}
+
+impl Bucket {
+    /// Looks at it, or at something in it; fails too where it is somebody else's.
+    pub fn head(&self, aws: &Aws, what: &[&str]) -> Result<String, Stop> {
+        let mut arguments = vec!["s3api"];
+        arguments.extend(what);
+        arguments.extend(["--bucket", &self.name]);
+        if let Some(owner) = &self.owner {
+            arguments.extend(["--expected-bucket-owner", owner]);
+        }
+        aws.call(&arguments)
+    }
+}
+
+/// What a tool of a digest is called in the bucket.
+pub fn key(digest: &str) -> String {
+    format!("tools/{digest}")
+}
+
+/// The plugins that a manifest names, but for the provider of this machine.
+pub fn named(manifest: &str) -> BTreeSet<String> {
+    let manifest: Value = serde_json::from_str(manifest).unwrap_or_default();
+    let files = manifest.get("files").and_then(Value::as_array).into_iter().flatten();
+    let plugins = files.filter_map(|f| f.get("plugin")?.as_str());
+    plugins.filter(|p| !p.starts_with("resource-local-v")).map(str::to_owned).collect()
+}
+
 /// Publishes; the manifest's digest. Plugins are those of a folder as Pulumi keeps them.
 pub fn publish(
     aws: &Aws,
-    bucket: &str,
+    bucket: &Bucket,
     pulumi: &Path,
     local: Option<&Path>,
     plugins: Option<&Path>,
@@ -88,12 +123,13 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     Ok(entries)
 }
 
-fn put(aws: &Aws, bucket: &str, path: &Path) -> Result<String, Stop> {
+fn put(aws: &Aws, bucket: &Bucket, path: &Path) -> Result<String, Stop> {
     let digest = sha256(path)?;
-    let key = format!("tools/{digest}");
-    if aws.call(&["s3api", "head-object", "--bucket", bucket, "--key", &key]).is_err() {
+    let key = key(&digest);
+    if bucket.head(aws, &["head-object", "--key", &key]).is_err() {
         let from = path.to_string_lossy().into_owned();
-        aws.call(&["s3", "cp", "--only-show-errors", &from, &format!("s3://{bucket}/{key}")])?;
+        // cp asks for no owner; it was asked for, or the bucket made, before this.
+        aws.call(&["s3", "cp", "--only-show-errors", &from, &format!("s3://{}/{key}", bucket.name)])?;
     }
     Ok(digest)
 }
@@ -108,6 +144,16 @@ fn sha256(path: &Path) -> Result<String, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_plugins_of_a_manifest_are_told() {
+        let files = json!([{"name": "pulumi"}, {"name": "pulumi-resource-local", "plugin": LOCAL},
+                           {"name": "b", "plugin": "resource-random-v4.16.0"},
+                           {"name": "a", "plugin": "resource-random-v4.16.0"}]);
+        let found = named(&json!({"files": files}).to_string());
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["resource-random-v4.16.0"]);
+        assert!(named("").is_empty());
+    }
 
     #[test]
     fn the_plugins_of_a_folder_are_found_whole() {

@@ -54,7 +54,7 @@ pub fn run(filters: &[String]) -> Result<u8, Stop> {
     }
     let nothing = summary.passed + summary.failed + summary.ignored == 0;
     if code == 0 && nothing {
-        println!("no test has that in its name: {}", filters.join(" "));
+        println!("no test or program of tests has that name: {}", filters.join(" "));
     }
     println!("{summary}");
     Ok(if nothing { code.max(1) } else { code })
@@ -68,11 +68,16 @@ fn run_all(
     summary: &mut TestSummary,
 ) -> Result<u8, Stop> {
     if filters.is_empty() {
-        return cargo_test(workspace, None, variables, summary);
+        return cargo_test(workspace, &[], variables, summary);
     }
+    let programs = workspace.test_programs()?;
     let mut worst = 0;
     for filter in filters {
-        worst = worst.max(cargo_test(workspace, Some(filter), variables, summary)?);
+        let arguments = match programs.contains(filter) {
+            true => vec!["--test", filter, "--", "--show-output"],
+            false => vec!["--", filter],
+        };
+        worst = worst.max(cargo_test(workspace, &arguments, variables, summary)?);
         // A signal ended it, and means all of it.
         if worst > 128 {
             break;
@@ -83,15 +88,12 @@ fn run_all(
 
 fn cargo_test(
     workspace: &Workspace,
-    filter: Option<&String>,
+    arguments: &[&str],
     variables: &[(&'static str, OsString)],
     summary: &mut TestSummary,
 ) -> Result<u8, Stop> {
     let mut command = workspace.resolving("test");
-    command.args(["--workspace", "--no-fail-fast"]);
-    if let Some(filter) = filter {
-        command.arg("--").arg(filter);
-    }
+    command.args(["--workspace", "--no-fail-fast"]).args(arguments);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     // Colours would stand between the words that are counted.
     command.env("CARGO_TERM_COLOR", "never");

@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::cargo::Workspace;
-use crate::deploy::FUNCTIONS;
+use crate::deploy::{FUNCTIONS, build_functions};
 use crate::problem::Stop;
 use crate::weigh_stub::Stub;
 
 /// A function that does nothing, to hold the others against.
 const NOTHING: &str = "hello";
 /// Those whose parts are told.
-const TAKEN_APART: &[&str] = &["planner", "applier", "outbox-relay"];
+const TAKEN_APART: &[&str] = &["planner", "inbound-events", "runner", "api"];
 /// How many parts are told.
 const PARTS: usize = 14;
 /// Under valgrind a second is a minute.
@@ -26,7 +26,12 @@ pub fn run(folder: Option<PathBuf>) -> Result<u8, Stop> {
     let workspace = Workspace::find()?;
     let folder = match folder {
         Some(folder) => folder,
-        None => build(&workspace)?,
+        None => build_functions(
+            &workspace,
+            None,
+            false,
+            &["-p", "runtime-cloud-functions", "-p", "runtime-cloud-hello"],
+        )?,
     };
     let mut names: Vec<&str> = vec![NOTHING];
     names.extend(FUNCTIONS);
@@ -62,26 +67,6 @@ fn megabytes(bytes: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn tenth(kibibytes: u64) -> f64 {
     kibibytes as f64 / 1024.0
-}
-
-/// As they are deployed, with their symbols still there: what is weighed is a stripped copy.
-fn build(workspace: &Workspace) -> Result<PathBuf, Stop> {
-    let mut build = workspace.resolving("build");
-    build.args([
-        "-p",
-        "runtime-cloud-functions",
-        "-p",
-        "runtime-cloud-hello",
-        "--bins",
-        "--profile",
-        "lambda",
-    ]);
-    build.args(["--config", "profile.lambda.strip=\"none\""]);
-    let built = build.status().map_err(Stop::of("cargo build"))?;
-    if built.success() {
-        return Ok(workspace.target.join("lambda"));
-    }
-    Err(Stop::new("the functions do not build; see above"))
 }
 
 fn stripped(program: &Path) -> Result<u64, Stop> {

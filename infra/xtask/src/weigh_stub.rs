@@ -11,7 +11,7 @@ use crate::problem::Stop;
 
 /// The services, as the SDK's variables name them.
 const SERVICES: &[&str] =
-    &["DYNAMODB", "S3", "SQS", "EVENTBRIDGE", "LAMBDA", "STS", "SSM", "SECRETS_MANAGER", "ECS"];
+    &["DYNAMODB", "S3", "SQS", "EVENTBRIDGE", "LAMBDA", "STS", "SSM", "SECRETS_MANAGER", "ECS", "KMS"];
 
 /// A manifest without tools, and its digest.
 const MANIFEST: &str = "{\"files\":[]}";

@@ -187,6 +187,8 @@ pub struct Facets {
     pub pool: Option<PoolId>,
     /// Its state's name.
     pub state: &'static str,
+    /// When it began, if it is listed by that: the newest first.
+    pub begun: Option<DateTime<Utc>>,
     /// When somebody has to look at it again.
     pub due: Option<DateTime<Utc>>,
 }

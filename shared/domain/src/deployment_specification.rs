@@ -296,6 +296,7 @@ impl Aggregate for DeploymentSpecification {
             environment: Some(self.declaration.environment.clone()),
             pool: None,
             state: "Declared",
+            begun: None,
             due: None,
         }
     }

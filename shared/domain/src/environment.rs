@@ -28,13 +28,16 @@ pub struct Environment {
     pub identity_ref: Option<String>,
     /// When the control plane created it.
     pub created_at: DateTime<Utc>,
+    /// When the control plane said what stands here: what it said before that comes too late (Rule 9).
+    #[serde(default)]
+    pub described_at: DateTime<Utc>,
 }
 
 /// What can be asked of it.
 #[derive(Debug, Clone)]
 pub enum EnvironmentCommand {
-    /// The control plane says what it is, again.
-    Describe(Box<EnvironmentCreated>),
+    /// The control plane says what it is, again; said then.
+    Describe(Box<EnvironmentCreated>, DateTime<Utc>),
 }
 
 /// Why it says no.
@@ -74,12 +77,20 @@ impl Refusal for EnvironmentRefusal {
 }
 
 impl Environment {
-    /// A new one.
-    pub fn create(event: &EnvironmentCreated, now: DateTime<Utc>) -> Change<Environment> {
-        Change::created(Environment::described(event, now), vec![])
+    /// A new one, told of at a time.
+    pub fn create(
+        event: &EnvironmentCreated,
+        told: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Change<Environment> {
+        Change::created(Environment::described(event, told.min(now), now), vec![])
     }
 
-    fn described(event: &EnvironmentCreated, created_at: DateTime<Utc>) -> Environment {
+    fn described(
+        event: &EnvironmentCreated,
+        described_at: DateTime<Utc>,
+        created_at: DateTime<Utc>,
+    ) -> Environment {
         Environment {
             id: event.environment_id.clone(),
             tenant: event.tenant_id.clone(),
@@ -89,6 +100,7 @@ impl Environment {
             targets: event.targets.clone(),
             identity_ref: event.identity_ref.clone(),
             created_at,
+            described_at,
         }
     }
 
@@ -122,6 +134,7 @@ impl Aggregate for Environment {
             environment: Some(self.id.clone()),
             pool: None,
             state: self.class.as_str(),
+            begun: None,
             due: None,
         }
     }
@@ -129,9 +142,9 @@ impl Aggregate for Environment {
     fn decide(
         &self,
         command: EnvironmentCommand,
-        _now: DateTime<Utc>,
+        now: DateTime<Utc>,
     ) -> Result<(Self, Vec<Event>), EnvironmentRefusal> {
-        let EnvironmentCommand::Describe(event) = command;
+        let EnvironmentCommand::Describe(event, told) = command;
         self.owned_by(&event.tenant_id)?;
         if self.class != event.class {
             return Err(EnvironmentRefusal::ClassChanged {
@@ -140,6 +153,9 @@ impl Aggregate for Environment {
                 claimed: event.class,
             });
         }
-        Ok((Environment::described(&event, self.created_at), vec![]))
+        if told < self.described_at {
+            return Ok((self.clone(), vec![]));
+        }
+        Ok((Environment::described(&event, told.min(now), self.created_at), vec![]))
     }
 }

@@ -341,6 +341,7 @@ impl Aggregate for EnvironmentSlot {
             environment: Some(self.environment.clone()),
             pool: None,
             state,
+            begun: None,
             due: None,
         }
     }

@@ -282,6 +282,7 @@ impl Aggregate for ProvisioningRun {
             environment: Some(self.environment.clone()),
             pool: None,
             state: self.state.state().as_str(),
+            begun: Some(self.started_at),
             due: self.due,
         }
     }

@@ -139,17 +139,18 @@ pub fn router(api: Shared) -> Router {
     let read = plain(
         Router::new()
             .route("/v1/caller", get(operations::caller))
-            .route("/v1/environments", get(environments::list))
+            .route("/v1/environments/{environment}", get(environments::show))
             .route("/v1/environments/{environment}/receipts", get(environments::verify))
             .route(one, get(runs::show))
             .route(&of("plan-receipt"), get(runs::plan_receipt))
             .route(&of("apply-receipt"), get(runs::apply_receipt))
             .route(&of("logs"), get(runs::logs))
-            .route("/v1/dead-letters", get(operations::dead_letters))
             .route("/v1/doctor", get(operations::doctor))
             .route("/v1/events", post(events::publish)),
     )
     .route("/v1/events", get(events::log))
+    .route("/v1/dead-letters", get(operations::dead_letters))
+    .route("/v1/environments", get(environments::list))
     .route("/v1/provisioning-runs", get(runs::list));
     let operate = plain(
         Router::new()

@@ -1,7 +1,7 @@
 //! Environments.
 
 use ::events::EnvironmentId;
-use application::queries::{ChainReport, verify_receipts};
+use application::queries::{ChainReport, list_lags, verify_receipts};
 use axum::Json;
 use axum::extract::State;
 use domain::aggregate::Scoped;
@@ -11,25 +11,65 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::Shared;
-use crate::extract::{self, Path};
+use crate::extract::{self, Path, Query};
 use crate::identity::Caller;
 use crate::problem::Problem;
 
-/// The tenant's environments, each with what runs and waits in it.
-pub(crate) async fn list(State(api): State<Shared>, caller: Caller) -> Result<Json<Vec<Value>>, Problem> {
-    let environments = api.store.find_all::<Environment>(By::Tenant(&caller.tenant)).await?;
+/// How many environments are listed at most.
+const PAGE: usize = 500;
+
+/// Which environments are listed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Filter {
+    /// Those behind this one, in the order of their ids.
+    after: Option<EnvironmentId>,
+    /// At most so many.
+    limit: Option<usize>,
+}
+
+fn view(environment: &Environment, slot: Option<&EnvironmentSlot>) -> Value {
+    json!({
+        "environmentId": environment.id, "projectId": environment.project, "class": environment.class,
+        "region": environment.region, "targets": environment.targets, "identityRef": environment.identity_ref,
+        "activeRun": slot.and_then(|s| s.active.as_ref()).map(|a| a.run),
+        "waiting": slot.map_or(0, |s| s.queue.len()),
+        "closed": slot.and_then(|s| s.tainted.as_ref()).map(|t| &t.reason),
+    })
+}
+
+/// The tenant's environments, each with what runs and waits in it: a page of them.
+pub(crate) async fn list(
+    State(api): State<Shared>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Vec<Value>>, Problem> {
+    let limit = filter.limit.unwrap_or(PAGE);
+    if limit == 0 || limit > PAGE {
+        let detail = format!("limit must be from 1 to {PAGE}; ask for the next page with after");
+        return Err(Problem::new(400, "invalid-query", detail));
+    }
+    let mut environments = api.store.find_all::<Environment>(By::Tenant(&caller.tenant)).await?;
+    environments.sort_by(|a, b| a.id.cmp(&b.id));
+    environments.retain(|e| filter.after.as_ref().is_none_or(|after| e.id > *after));
+    environments.truncate(limit);
     let slots = api.store.find_all::<EnvironmentSlot>(By::Tenant(&caller.tenant)).await?;
-    let view = |e: &Environment| {
-        let slot = slots.iter().find(|s| s.environment == e.id);
-        json!({
-            "environmentId": e.id, "projectId": e.project, "class": e.class, "region": e.region,
-            "targets": e.targets, "identityRef": e.identity_ref,
-            "activeRun": slot.and_then(|s| s.active.as_ref()).map(|a| a.run),
-            "waiting": slot.map_or(0, |s| s.queue.len()),
-            "closed": slot.and_then(|s| s.tainted.as_ref()).map(|t| &t.reason),
-        })
-    };
-    Ok(Json(environments.iter().map(view).collect()))
+    let slot = |e: &Environment| slots.iter().find(|s| s.environment == e.id);
+    Ok(Json(environments.iter().map(|e| view(e, slot(e))).collect()))
+}
+
+/// One.
+pub(crate) async fn show(
+    State(api): State<Shared>,
+    caller: Caller,
+    Path(environment): Path<EnvironmentId>,
+) -> Result<Json<Value>, Problem> {
+    let found = api.store.load::<Environment>(&environment).await?;
+    let found = found.filter(|e| e.tenant == caller.tenant);
+    let found = found.ok_or_else(|| Problem::not_found(format!("environment {environment}")))?;
+    let slot = Scoped::new(caller.tenant.clone(), environment);
+    let slot = api.store.load::<EnvironmentSlot>(&slot).await?;
+    Ok(Json(view(&found, slot.as_deref())))
 }
 
 /// An environment in which something ran.
@@ -44,6 +84,10 @@ async fn need(api: &Shared, caller: &Caller, environment: &EnvironmentId) -> Res
     Err(Problem::new(404, "not-found", detail))
 }
 
+/// How often a list that lags is looked at again, and how long between: then it is the chain that lacks something.
+const LOOKS: u32 = 5;
+const LAG: std::time::Duration = std::time::Duration::from_millis(400);
+
 /// Verifies the chain of receipts.
 pub(crate) async fn verify(
     State(api): State<Shared>,
@@ -51,6 +95,12 @@ pub(crate) async fn verify(
     Path(environment): Path<EnvironmentId>,
 ) -> Result<Json<ChainReport>, Problem> {
     need(&api, &caller, &environment).await?;
+    for _ in 0..LOOKS {
+        if !list_lags(&api.store, &caller.tenant, &environment).await? {
+            break;
+        }
+        tokio::time::sleep(LAG).await;
+    }
     Ok(Json(verify_receipts(&api.store, &*api.receipts, &caller.tenant, &environment).await?))
 }
 
@@ -69,6 +119,11 @@ pub(crate) async fn clear(
     extract::Json(body): extract::Json<Clear>,
 ) -> Result<Json<Value>, Problem> {
     need(&api, &caller, &environment).await?;
-    api.recover.clear(caller.tenant, environment, body.settle, &api.cx()).await?;
+    let (tenant, environment) = (&caller.tenant, &environment);
+    let clear = |cx| {
+        let api = &api;
+        async move { api.recover.clear(tenant.clone(), environment.clone(), body.settle, &cx).await }
+    };
+    api.settled(clear).await?;
     Ok(Json(json!({ "cleared": true })))
 }

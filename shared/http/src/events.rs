@@ -76,7 +76,8 @@ fn own_decision(caller: &Caller, event: &Inbound) -> Result<(), Problem> {
             Err(Problem::new(403, "foreign-decision", detail))
         }
         Inbound::EnvironmentCreated(event) if event.baseline_program.is_some() => {
-            let detail = "data.baselineProgram would run in the name of EnvironmentService, and you are a person;                           leave it out, and promote that program";
+            let detail = "data.baselineProgram would run in the name of EnvironmentService, and you are a person; \
+                          leave it out, and promote that program";
             Err(Problem::new(403, "foreign-decision", detail))
         }
         Inbound::EnvironmentCreated(event) if event.identity_ref.is_some() && !caller.may(Role::Admin) => {

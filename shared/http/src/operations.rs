@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::api::Shared;
-use crate::extract::{self, Path};
+use crate::extract::{self, Path, Query};
 use crate::identity::Caller;
 use crate::problem::Problem;
 
@@ -46,12 +46,31 @@ pub(crate) async fn set_config(
     Ok(Json(json!({ "ref": body.reference, "version": version })))
 }
 
-/// Messages of the tenant that nobody could handle.
+/// How many dead letters are listed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listed {
+    limit: Option<usize>,
+}
+
+/// The most that is listed, and the most bytes of their bodies: each may have 250 KB.
+const LISTED: usize = 100;
+const LISTED_BYTES: usize = 2_000_000;
+
+/// Messages of the tenant that nobody could handle, the oldest first.
 pub(crate) async fn dead_letters(
     State(api): State<Shared>,
     caller: Caller,
+    Query(listed): Query<Listed>,
 ) -> Result<Json<Vec<DeadLetter>>, Problem> {
-    Ok(Json(dead_of(&*api.queue, &caller.tenant).await?))
+    let mut letters = dead_of(&*api.queue, &caller.tenant).await?;
+    letters.truncate(listed.limit.unwrap_or(LISTED).clamp(1, LISTED));
+    let mut bytes = 0;
+    letters.retain(|letter| {
+        bytes += letter.body.len();
+        bytes <= LISTED_BYTES
+    });
+    Ok(Json(letters))
 }
 
 /// Sends one of them again.

@@ -4,7 +4,7 @@ use ::events::{ApprovalDecided, ApprovalId, Decision, EnvironmentId, Provisionin
 use application::commands::plan_provisioning::PlanRequest;
 use application::declare::Declared;
 use application::handlers::apply_approval;
-use application::queries::{RunView, runs as query};
+use application::queries::{Listed, RunView, runs as query};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -48,19 +48,59 @@ pub(crate) async fn plan(
     Ok((StatusCode::ACCEPTED, Json(declared)))
 }
 
+/// How many runs are listed at most, and where none is asked for.
+const PAGE: u32 = 100;
+
+/// Which runs are listed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
+    /// Of one environment.
     environment: Option<EnvironmentId>,
+    /// Behind this run: the last one of the page before.
+    after: Option<ProvisioningRunId>,
+    /// Those whose id begins so, in the order of their ids.
+    beginning: Option<String>,
+    /// At most so many.
+    limit: Option<u32>,
 }
 
-/// The newest first.
+/// The newest first, a page of them: the next one is behind its last run.
 pub(crate) async fn list(
     State(api): State<Shared>,
     caller: Caller,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
-    Ok(Json(query::runs(&api.store, &caller.tenant, filter.environment.as_ref()).await?))
+    let wrong = |detail: String| Problem::new(400, "invalid-query", detail);
+    let limit = filter.limit.unwrap_or(PAGE);
+    if limit == 0 || limit > PAGE {
+        return Err(wrong(format!("limit must be from 1 to {PAGE}; ask for the next page with after")));
+    }
+    let after = match filter.after {
+        Some(run) => Some(need(&api, &caller, run).await?),
+        None => None,
+    };
+    let environment = filter.environment.as_ref();
+    if let (Some(run), Some(environment)) = (&after, environment)
+        && run.environment_id != *environment
+    {
+        return Err(wrong(format!(
+            "after names run {}, which is not of environment {environment}",
+            run.provisioning_run_id
+        )));
+    }
+    let beginning = filter.beginning.map(|id| id.to_ascii_lowercase());
+    let listed = match &beginning {
+        None => Listed::Newest(environment, after.as_ref()),
+        Some(_) if environment.is_some() || after.is_some() => {
+            return Err(wrong("beginning goes with limit alone".to_owned()));
+        }
+        Some(id) if id.is_empty() || !id.chars().all(|c| c == '-' || c.is_ascii_hexdigit()) => {
+            return Err(wrong(format!("beginning {id:?} must be the beginning of a run's id")));
+        }
+        Some(id) => Listed::Beginning(id),
+    };
+    Ok(Json(query::runs(&api.store, &caller.tenant, listed, limit).await?))
 }
 
 async fn need(api: &Shared, caller: &Caller, run: ProvisioningRunId) -> Result<RunView, Problem> {
@@ -212,7 +252,15 @@ pub(crate) async fn break_run(
     extract::Json(body): extract::Json<Reason>,
 ) -> Result<Json<Value>, Problem> {
     need(&api, &caller, run).await?;
-    api.recover.break_run(caller.tenant, run, caller.principal, body.reason, &api.cx()).await?;
+    let (caller, reason) = (&caller, &body.reason);
+    let broken = |cx| {
+        let api = &api;
+        async move {
+            let (tenant, by) = (caller.tenant.clone(), caller.principal.clone());
+            api.recover.break_run(tenant, run, by, reason.clone(), &cx).await
+        }
+    };
+    api.settled(broken).await?;
     Ok(Json(json!({ "provisioningRunId": run, "broken": true })))
 }
 

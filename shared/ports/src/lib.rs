@@ -38,7 +38,7 @@ pub use policy_engine::PolicyEngine;
 pub use program_source::ProgramSource;
 pub use queue::Queue;
 pub use receipts::{Put, Receipts};
-pub use rows::{By, Listing, Page, RowRead, Rows};
+pub use rows::{Behind, By, Listing, Page, RowRead, Rows};
 pub use runner::{RunStopper, Runner};
 pub use runner_place::RunnerPlace;
 pub use secret::Secret;

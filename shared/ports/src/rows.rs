@@ -37,14 +37,26 @@ pub struct CounterRead {
 pub enum By<'a> {
     /// All of a tenant.
     Tenant(&'a TenantId),
-    /// All of an environment.
-    Environment(&'a TenantId, &'a EnvironmentId),
+    /// Those of a tenant whose key begins so.
+    Beginning(&'a TenantId, &'a Key),
+    /// Those of a tenant, or of one of its environments, that have a time at which they began: the newest first, and of
+    /// one millisecond the greatest key first.
+    Newest(&'a TenantId, Option<&'a EnvironmentId>, Behind<'a>),
     /// Those of an environment that somebody has to look at again: all that haven't ended.
     Living(&'a TenantId, &'a EnvironmentId),
     /// All whose due time has come.
     Due(DateTime<Utc>),
     /// All.
     All,
+}
+
+/// Where the first page begins.
+#[derive(Debug, Clone, Copy)]
+pub enum Behind<'a> {
+    /// With the newest.
+    Nothing,
+    /// Behind that which began at this time and has this key.
+    This(DateTime<Utc>, &'a Key),
 }
 
 /// A piece of a listing.
@@ -59,7 +71,8 @@ pub struct Page {
 /// What was found.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    /// The rows: of a tenant or an environment by key, else in any order.
+    /// The rows: the newest first, where that is asked; of a tenant, of a beginning and of what lives by key; else in
+    /// any order.
     pub rows: Vec<RowRead>,
     /// Where the next piece begins.
     pub next: Option<String>,

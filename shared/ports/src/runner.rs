@@ -53,6 +53,9 @@ pub struct Job {
     pub secrets: BTreeMap<String, Secret>,
     /// The same by reference and version: what is written down of them.
     pub secret_versions: Vec<domain::plan::ResolvedRef>,
+    /// Digest of everything that the plan rests on, by reference and version: a start that was begun with other inputs
+    /// is none of this job's (Rule 13).
+    pub inputs: Digest,
     /// The identity that the environment names.
     pub identity: Option<String>,
     /// What that identity gives the run: known where the run works, and nowhere else.
@@ -85,6 +88,10 @@ pub struct ApplyJob {
     pub stack_config: Vec<u8>,
     /// Types of the resources that it changes.
     pub changing: Vec<String>,
+    /// When it was claimed.
+    pub since: DateTime<Utc>,
+    /// Secrets that it was planned with and that nobody has any more, by reference: what they stand in can't be masked.
+    pub lost_secrets: Vec<String>,
     /// May it be started if it never was? Only who has just put the intent says yes.
     pub may_start: bool,
 }

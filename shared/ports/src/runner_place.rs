@@ -44,6 +44,8 @@ pub struct Order {
     pub identity: Option<String>,
     /// When it has to have ended.
     pub deadline: DateTime<Utc>,
+    /// How often somebody was asked for it before and nobody has come: each time asks for somebody else.
+    pub asked: u32,
 }
 
 /// Says who works on a job; put once, by whoever does, before anything else.

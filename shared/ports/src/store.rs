@@ -51,17 +51,35 @@ impl Store {
         Ok((states, listing.next))
     }
 
-    /// Lists all states, page after page.
-    pub async fn find_all<A: Aggregate>(&self, by: By<'_>) -> Result<Vec<A>, PortError> {
-        let mut all = vec![];
+    /// Lists all states, page after page, without those that can't be read: one damaged row is in nobody else's way.
+    /// Their keys, and why.
+    pub async fn find_readable<A: Aggregate>(
+        &self,
+        by: By<'_>,
+    ) -> Result<(Vec<A>, Vec<PortError>), PortError> {
+        let (mut states, mut unreadable) = (vec![], vec![]);
         let mut page = Page::default();
         loop {
-            let (states, next) = self.find(by, page).await?;
-            all.extend(states);
-            match next {
-                None => return Ok(all),
+            let listing = self.0.find(A::KIND, by, page).await?;
+            for row in &listing.rows {
+                match read(&row.key, &row.body) {
+                    Ok(state) => states.push(state),
+                    Err(e) => unreadable.push(e),
+                }
+            }
+            match listing.next {
+                None => return Ok((states, unreadable)),
                 Some(after) => page = Page { limit: 0, after: Some(after) },
             }
+        }
+    }
+
+    /// Lists all states, page after page.
+    pub async fn find_all<A: Aggregate>(&self, by: By<'_>) -> Result<Vec<A>, PortError> {
+        let (states, unreadable) = self.find_readable(by).await?;
+        match unreadable.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(states),
         }
     }
 

@@ -91,8 +91,27 @@ impl Sample {
 
     /// A new run that somebody has to look at at `due`.
     pub fn run(tenant: &str, environment: &str, number: u32, due: DateTime<Utc>) -> Change<ProvisioningRun> {
-        let new = NewRun {
-            id: ProvisioningRunId(Uuid::from_u128(u128::from(number) + 1)),
+        ProvisioningRun::declare(Sample::new_run(tenant, environment, number), due, Sample::now())
+    }
+
+    /// A new run that begins at a time.
+    pub fn run_begun(
+        tenant: &str,
+        environment: &str,
+        number: u32,
+        at: DateTime<Utc>,
+    ) -> Change<ProvisioningRun> {
+        ProvisioningRun::declare(Sample::new_run(tenant, environment, number), at, at)
+    }
+
+    /// The id of a run.
+    pub const fn run_id(number: u32) -> ProvisioningRunId {
+        ProvisioningRunId(Uuid::from_u128(number as u128 + 1))
+    }
+
+    fn new_run(tenant: &str, environment: &str, number: u32) -> NewRun {
+        NewRun {
+            id: Sample::run_id(number),
             tenant: Sample::tenant(tenant),
             project: ProjectId::new("shop").unwrap(),
             environment: EnvironmentId::new(environment).unwrap(),
@@ -104,7 +123,6 @@ impl Sample {
             requested_by: Principal::new("ada").unwrap(),
             rerun_of: None,
             chain: None,
-        };
-        ProvisioningRun::declare(new, due, Sample::now())
+        }
     }
 }

@@ -244,7 +244,7 @@ impl HostProcess {
 
     /// All runs.
     pub fn runs(&self) -> Vec<Value> {
-        self.ok(&["--json", "runs", "list"]).json().as_array().cloned().unwrap()
+        self.ok(&["--json", "runs", "list", "--limit", "1000"]).json().as_array().cloned().unwrap()
     }
 
     /// Waits until a run is in one of these states.

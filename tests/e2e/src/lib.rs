@@ -6,6 +6,7 @@ mod http;
 mod poll;
 pub mod relayed;
 mod repository;
+pub mod rights;
 pub mod stack;
 
 pub use host::{Answer, HostProcess};

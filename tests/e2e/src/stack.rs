@@ -6,7 +6,7 @@ use emulator::Emulator;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::poll::{poll, until};
+use crate::poll::{poll_with, until};
 use crate::repository::Repository;
 
 /// Its name.
@@ -133,7 +133,12 @@ impl Stack {
 
     /// The run of an environment that is in that state.
     pub fn run_in(&self, environment: &str, state: &str) -> Value {
-        poll(&format!("a run of {environment} to be {state}"), || {
+        let said = || {
+            let log = self.emulator.log();
+            let lines: Vec<&str> = log.lines().collect();
+            lines.iter().skip(lines.len().saturating_sub(200)).map(|line| format!("{line}\n")).collect()
+        };
+        poll_with(&format!("a run of {environment} to be {state}"), said, || {
             let runs = self.runs(environment);
             assert!(!runs.iter().any(|r| is(r, "Failed") && state != "Failed"), "{runs:#?}");
             runs.into_iter().find(|r| is(r, state))

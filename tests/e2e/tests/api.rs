@@ -1,5 +1,7 @@
 //! The API: what it refuses, and how it says so.
 
+use std::collections::BTreeSet;
+
 use runtime_cloud_e2e::{HostProcess, Reply, Repository, until};
 use serde_json::{Value, json};
 
@@ -66,6 +68,7 @@ fn every_refusal_is_a_problem_that_says_what_to_do() {
     problem(&ask("GET /v1/events?behind=1"), 400, "behind");
     problem(&ask("GET /v1/provisioning-runs?tenant=x"), 400, "tenant");
     problem(&ask("GET /v1/environments?class=x"), 400, "class");
+    problem(&ask("GET /v1/doctor?all=x"), 400, "all");
     problem(&ask("POST /v1/backup?keep=1"), 400, "keep");
     problem(&host.http("wrong", "GET /v1/environments", &[], b""), 401, "Authorization");
 
@@ -92,6 +95,49 @@ fn every_refusal_is_a_problem_that_says_what_to_do() {
     let large = format!("{{\"ref\": \"a\", \"value\": \"{}\"}}", "x".repeat(1_048_576));
     problem(&post("/v1/config", &json, &large), 413, "1048576");
     problem(&post("/v1/events", &json, &large), 413, "1048576");
+}
+
+/// The document's rows: method and path.
+fn documented() -> BTreeSet<(String, String)> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md");
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
+    let routes = cells.flat_map(|cell| cell.split(", ").map(|one| one.trim_matches('`').to_owned()));
+    routes.filter_map(|one| one.split_once(' ').map(|(m, p)| (m.to_owned(), p.to_owned()))).collect()
+}
+
+#[test]
+fn the_document_of_the_api_names_each_route_and_no_other() {
+    let documented = documented();
+    let host = HostProcess::started();
+    let token = host.token("ada", "local");
+    for (method, path) in &documented {
+        let path =
+            path.replace("{environment}", "dev").replace("{run}", PROMOTION).replace("{id}", PROMOTION);
+        let body: &[u8] = if method == "GET" { b"" } else { b"{}" };
+        let reply = host.http(&token, &format!("{method} {path}"), &["content-type: application/json"], body);
+        let code = reply.json()["title"].as_str().unwrap_or_default().to_owned();
+        assert!(!["no-route", "no-method"].contains(&&*code), "{method} {path}: {reply:?}");
+    }
+    // The table of routes, as it is written.
+    let table = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/http/src/api.rs"));
+    let table = table.unwrap();
+    let routes: Vec<&str> = table.split(".route(").skip(1).collect();
+    assert!(routes.len() > 15, "{routes:?}");
+    for route in routes {
+        let (path, method) = route.split_once(", ").unwrap();
+        let method = method.split('(').next().unwrap().to_uppercase();
+        let inside = path.split('"').nth(1).unwrap_or_default();
+        let path = match path {
+            "one" => "/v1/provisioning-runs/{run}".to_owned(),
+            path if path.starts_with("&of(") => format!("/v1/provisioning-runs/{{run}}/{inside}"),
+            _ => inside.to_owned(),
+        };
+        assert!(
+            documented.contains(&(method.clone(), path.clone())),
+            "{method} {path} is missing in docs/api.md"
+        );
+    }
 }
 
 #[test]
@@ -260,4 +306,70 @@ fn a_promotion_that_becomes_a_dead_letter_ends_its_watch_and_is_its_tenants_alon
     assert_eq!(dead.as_array().map(Vec::len), Some(1));
     assert_eq!(host.cli(&["--tenant", "other", "events", "redrive", &id]).code, 5);
     host.ok(&["events", "redrive", &id]);
+}
+
+#[test]
+fn what_was_said_of_an_environment_before_comes_too_late() {
+    let host = HostProcess::started();
+    let service = host.token("EnvironmentService", "local");
+    let describe = |id: &str, time: &str, region: &str| {
+        let mut event = environment("dev");
+        event["id"] = json!(id);
+        event["time"] = json!(time);
+        event["data"]["region"] = json!(region);
+        assert_eq!(host.post(&service, "/v1/events", &event).status, 202);
+    };
+    let region = || host.http(&service, "GET /v1/environments/dev", &[], b"").json()["region"].clone();
+    describe("2", "2026-01-02T00:00:00Z", "second");
+    until("the environment", || region() == "second");
+    describe("1", "2026-01-01T00:00:00Z", "first");
+    describe("3", "2026-01-03T00:00:00Z", "third");
+    until("the third", || region() == "third");
+    describe("2-again", "2026-01-02T00:00:00Z", "second");
+    // Whoever is behind it has been handled after it: they are of one group.
+    describe("4", "2026-01-04T00:00:00Z", "fourth");
+    until("the fourth", || {
+        let now = region();
+        assert!(now == "third" || now == "fourth", "{now}");
+        now == "fourth"
+    });
+    let unknown = host.http(&service, "GET /v1/environments/other", &[], b"");
+    problem(&unknown, 404, "environment other");
+    let foreign = host.token("eve", "elsewhere");
+    problem(&host.http(&foreign, "GET /v1/environments/dev", &[], b""), 404, "environment dev");
+}
+
+#[test]
+fn what_no_key_and_no_queue_takes_is_refused_by_its_name() {
+    let host = HostProcess::started();
+    let token = host.token("ada", "local");
+    let mut wide = environment(&"\u{6771}".repeat(34));
+    wide["id"] = json!("wide");
+    problem(&host.post(&token, "/v1/events", &wide), 400, "environmentId takes 306 bytes");
+    for field in ["correlationid", "causationid", "subject"] {
+        for odd in [json!("a\nb"), json!(""), json!("x".repeat(257))] {
+            let mut event = environment("dev");
+            event[field] = odd;
+            problem(&host.post(&token, "/v1/events", &event), 400, field);
+        }
+    }
+}
+
+#[test]
+fn lists_of_environments_and_dead_letters_come_in_pages() {
+    let host = HostProcess::started();
+    let token = host.token("ada", "local");
+    for name in ["c", "a", "b"] {
+        host.environment(name, "development");
+    }
+    let ids = |query: &str| -> Vec<String> {
+        let listed = host.http(&token, &format!("GET /v1/environments{query}"), &[], b"").json();
+        let listed = listed.as_array().unwrap();
+        listed.iter().map(|e| e["environmentId"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(""), ["a", "b", "c"]);
+    assert_eq!(ids("?limit=2"), ["a", "b"]);
+    assert_eq!(ids("?after=b"), ["c"]);
+    problem(&host.http(&token, "GET /v1/environments?limit=501", &[], b""), 400, "from 1 to 500");
+    assert_eq!(host.http(&token, "GET /v1/dead-letters?limit=1", &[], b"").json(), json!([]));
 }

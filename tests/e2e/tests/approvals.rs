@@ -169,3 +169,36 @@ fn cancelling_ends_a_waiting_run_at_once_and_an_applying_one_gracefully() {
     assert!(end["detail"].as_str().unwrap().contains("wrong version"), "{end}");
     host.verified("dev");
 }
+
+#[test]
+fn a_decision_that_comes_again_after_its_run_went_on_changes_nothing() {
+    let (host, repository) = production();
+    let run = host.plan("prod", &repository, &[]);
+    let waiting = host.state(&run, &["AwaitingApproval"]);
+    let service = host.token("RunControlService", "local");
+    let decide = |id: &str, decision: &str, run: &str, plan: &serde_json::Value| {
+        let event = json!({"specversion": "1.0", "id": id, "source": "/control", "time": "2026-01-01T00:00:00Z",
+            "type": "control.approvals.v1.approval-decided", "data": {"approvalId": "00000000-0000-4000-8000-0000000000aa",
+            "tenantId": "local", "provisioningRunId": run, "planDigest": plan["planSummary"]["digest"],
+            "decision": decision, "decidedBy": "ben", "decidedAt": "2026-01-01T00:00:00Z"}});
+        assert_eq!(host.post(&service, "/v1/events", &event).status, 202);
+    };
+    decide("decided", "approved", &run, &waiting);
+    host.applied(&run);
+    // Sent again by a bus that lost its answer: another event, the same decision.
+    decide("decided-again", "approved", &run, &waiting);
+    let next = host.plan("prod", &repository, &[]);
+    let waiting = host.state(&next, &["AwaitingApproval"]);
+    decide("rejected", "rejected", &next, &waiting);
+    host.state(&next, &["Rejected"]);
+    decide("rejected-again", "rejected", &next, &waiting);
+    // One that is behind them all has been handled.
+    decide("other", "approved", &next, &waiting);
+    until("the last decision to be put aside", || {
+        let dead = host.ok(&["--json", "events", "dead"]).json();
+        let dead = dead.as_array().unwrap();
+        assert!(dead.iter().all(|letter| letter["body"].as_str().unwrap().contains("\"other\"")), "{dead:?}");
+        dead.len() == 1
+    });
+    assert_eq!(host.left("provisioning-applied", &run).len(), 1);
+}

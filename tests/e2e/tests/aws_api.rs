@@ -4,15 +4,16 @@
 
 use std::sync::LazyLock;
 
-use emulator::{Emulator, Issuer, SigningKey};
+use emulator::{Emulator, Issuer, Recorder, SigningKey};
 use runtime_cloud_e2e::stack::{STACK, Stack as Deployed};
-use runtime_cloud_e2e::{Answer, HostProcess, Repository, poll, until};
+use runtime_cloud_e2e::{Answer, HostProcess, Repository, poll, rights, until};
 use serde_json::{Value, json};
 
 /// A stack with an API; each case has environments of its own.
 struct Stack {
     deployed: Deployed,
     issuer: Issuer,
+    recorder: Recorder,
     /// Never started: whoever asks has no host.
     cli: HostProcess,
     tokens: tempfile::TempDir,
@@ -20,8 +21,9 @@ struct Stack {
 
 static DEPLOYED: LazyLock<Stack> = LazyLock::new(|| {
     let issuer = Issuer::start();
-    let deployed = Deployed::deploy_with(Emulator::start(), &[&format!("JwtIssuer={}", issuer.url())]);
-    Stack { deployed, issuer, cli: HostProcess::new(), tokens: tempfile::tempdir().unwrap() }
+    let (emulator, recorder) = Emulator::recorded();
+    let deployed = Deployed::deploy_with(emulator, &[&format!("JwtIssuer={}", issuer.url())]);
+    Stack { deployed, issuer, recorder, cli: HostProcess::new(), tokens: tempfile::tempdir().unwrap() }
 });
 
 const ONE_FILE: &str = "resources:
@@ -54,6 +56,15 @@ impl Stack {
 
     fn person(&self, name: &str, tenant: &str, roles: &[&str]) -> Person<'_> {
         self.bearer(self.issuer.token(name, tenant, roles))
+    }
+
+    /// Holds all that the API has asked for against its role; what it was allowed.
+    fn hold(&self) -> Vec<String> {
+        let function = format!("{STACK}-api");
+        let all: Vec<_> = self.recorder.recorded().into_iter().filter(|r| r.function == function).collect();
+        let held = rights::hold(&self.deployed.emulator, &all);
+        assert!(held.refused.is_empty(), "mend the policy in template.yaml: {:#?}", held.refused);
+        held.allowed.into_iter().map(|(_, right)| right).collect()
     }
 
     /// What the emulator and its functions said.
@@ -144,7 +155,11 @@ fn what_one_person_plans_in_production_another_one_approves() {
         vic.ok(&["--json", "runs", "list", "--environment", "live"]).json().as_array().map(Vec::len),
         Some(2)
     );
-    assert!(vic.ok(&["runs", "show", &run]).out.contains("zoe"));
+    let newest = vic.ok(&["--json", "runs", "list", "--limit", "1"]).json();
+    assert_eq!(newest[0]["provisioningRunId"], run);
+    let older = vic.ok(&["--json", "runs", "list", "--after", &run[..8]]).json();
+    assert_eq!(older.as_array().map(Vec::len), Some(1), "{older}");
+    assert!(vic.ok(&["runs", "show", &run[..8]]).out.contains("zoe"));
     vic.ok(&["runs", "logs", &run]);
     vic.ok(&["receipts", "show", &run, "apply"]);
     vic.ok(&["receipts", "verify", "live"]);
@@ -152,6 +167,13 @@ fn what_one_person_plans_in_production_another_one_approves() {
     for token in [&ada.token, &zoe.token, &vic.token] {
         let signature = token.rsplit('.').next().unwrap();
         assert!(!log.contains(signature), "a token is in the log");
+    }
+    let allowed = stack.hold();
+    for index in ["newest", "owner", "tenant"] {
+        let asked = |right: &&String| {
+            right.starts_with("dynamodb:Query") && right.ends_with(&format!("ProvisioningRuns/index/{index}"))
+        };
+        assert!(allowed.iter().any(|right| asked(&right)), "{index}: {allowed:#?}");
     }
 }
 
@@ -201,6 +223,7 @@ fn who_may_only_look_changes_nothing() {
     let args =
         ["promote", "--environment", "looking-dev", "--path", "app", "--repository", path.to_str().unwrap()];
     operator.refused(4, "needs role approver", &args);
+    stack.hold();
 }
 
 #[test]
@@ -283,6 +306,7 @@ fn what_a_stack_does_in_its_own_way_is_said() {
     );
     let (ok, detail) = doctor("versions");
     assert!(!ok && detail.contains(&bucket("artifacts")) && !detail.contains("receipts"), "{detail}");
+    stack.hold();
 }
 
 #[test]
@@ -306,4 +330,5 @@ fn a_dead_letter_is_shown_to_its_tenant_and_sent_again() {
     // Its handler reads it as it did the first time, and comes to the same end.
     let again = poll("the dead letter again", || dead().pop().filter(|l| l["at"] != letter["at"]));
     assert_eq!(again["reason"], reason);
+    stack.hold();
 }

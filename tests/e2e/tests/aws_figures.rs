@@ -4,7 +4,6 @@
 //!
 //! docs/performance.md has its table, and the command that prints it.
 #![expect(
-    clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
@@ -14,10 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use emulator::rights::gives;
 use emulator::{Emulator, Recorded, Recorder, write_units};
 use runtime_cloud_e2e::stack::{STACK, Stack, TWO_FILES, id, is};
-use runtime_cloud_e2e::{Repository, relayed, until};
+use runtime_cloud_e2e::{Repository, relayed, rights, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -197,49 +195,11 @@ fn no_message_waits_for_a_connection() {
     }
 }
 
-/// Policies of a role, by the beginning of its name.
-fn policies(roles: &Value, name: &str) -> Vec<Value> {
-    let all = roles["RoleDetailList"].as_array().unwrap();
-    let role = all.iter().find(|r| r["RoleName"].as_str().unwrap().starts_with(name));
-    let role = role.unwrap_or_else(|| panic!("no role {name}: {roles}"));
-    role["RolePolicyList"].as_array().unwrap().iter().map(|p| p["PolicyDocument"].clone()).collect()
-}
-
-/// `rc-outbox-relay` has the role `rc-OutboxRelayFunctionRole-...`.
-fn role_of(function: &str) -> String {
-    let words = function.trim_start_matches("rc-").split('-');
-    let name: String = words.map(|w| w[..1].to_uppercase() + &w[1..]).collect();
-    format!("{STACK}-{name}FunctionRole")
-}
-
 #[test]
 fn each_call_is_one_that_its_role_allows() {
     let measured = &*MEASURED;
-    let roles =
-        measured.stack.emulator.aws(&["iam", "get-account-authorization-details", "--filter", "Role"]);
-    // What STS gave out: of which role, and narrowed to what.
-    let given = |r: &Recorded| {
-        let role = r.field("RoleArn").rsplit('/').next().unwrap_or_default().to_owned();
-        (role, serde_json::from_str::<Value>(r.field("Policy")).ok())
-    };
-    let jobs: BTreeMap<&str, (String, Option<Value>)> =
-        measured.all.iter().filter_map(|r| Some((r.gave_key.as_deref()?, given(r)))).collect();
-    assert!(!jobs.is_empty(), "no job had credentials of its own");
-    let (mut checked, mut of_jobs, mut refused) = (0, 0, BTreeSet::new());
-    for request in measured.all.iter().filter(|r| r.function.starts_with(STACK)) {
-        let job = jobs.get(request.access_key.as_str());
-        let role = job.map_or_else(|| role_of(&request.function), |(role, _)| role.clone());
-        let (policies, narrow) = (policies(&roles, &role), job.and_then(|(_, narrow)| narrow.as_ref()));
-        for right in request.needs() {
-            checked += 1;
-            of_jobs += usize::from(job.is_some());
-            let narrowed = narrow.is_none_or(|policy| gives(policy, &right));
-            if !narrowed || !policies.iter().any(|p| gives(p, &right)) {
-                refused.insert(format!("{} may not {right} (narrowed: {narrowed})", request.function));
-            }
-        }
-    }
-    println!("{checked} rights, {of_jobs} of jobs");
-    assert!(refused.is_empty(), "mend the policies in template.yaml: {refused:#?}");
-    assert!(checked > 50 && of_jobs > 5, "{checked} {of_jobs}");
+    let held = rights::hold(&measured.stack.emulator, &measured.all);
+    println!("{} rights, {} of jobs", held.checked, held.of_jobs);
+    assert!(held.refused.is_empty(), "mend the policies in template.yaml: {:#?}", held.refused);
+    assert!(held.checked > 50 && held.of_jobs > 5, "{held:?}");
 }

@@ -70,6 +70,55 @@ fn references_that_can_not_work_are_refused_before_they_are_sent() {
 }
 
 #[test]
+fn a_rerun_has_its_own_program_and_references() {
+    let host = HostProcess::new();
+    for more in [["--path", "app"], ["--ref", "main"], ["--config", "a=b"], ["--secret", "a=b"]] {
+        let refused = host.cli(&[&["plan", "--rerun", "0"][..], &more[..]].concat());
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains("--rerun"), "{refused:?}");
+    }
+}
+
+#[test]
+fn the_same_request_is_the_same_run() {
+    let host = HostProcess::started();
+    let repository = Repository::new();
+    repository.program(FILE);
+    host.environment("dev", "development");
+    let plan = || host.plan("dev", &repository, &["--request", "once"]);
+    assert_eq!(plan(), plan());
+}
+
+#[test]
+fn a_killed_host_is_gone_whoever_has_its_port_now() {
+    let mut host = HostProcess::started();
+    host.ok(&["runs", "list"]);
+    host.kill();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let address = json!({"url": format!("http://{}", other.local_addr().unwrap()), "pid": 1});
+    std::fs::write(host.data().join("host.json"), address.to_string()).unwrap();
+    let answer = host.cli(&["runs", "list"]);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert!(answer.err.contains("no host works on"), "{answer:?}");
+    assert!(other.accept().is_err(), "somebody was asked");
+}
+
+#[test]
+fn every_answer_is_json_for_programs() {
+    let mut host = HostProcess::started();
+    let created = host.ok(&["--json", "environments", "create", "dev", "--class", "development"]).json();
+    assert_eq!(created["environmentId"], "dev");
+    assert_eq!(host.ok(&["--json", "config", "set", "a/b", "c"]).json()["ref"], "a/b");
+    assert_eq!(host.cli_with(&["--json", "secrets", "set", "a/b"], "secret").json()["ref"], "a/b");
+    assert_eq!(host.ok(&["--json", "recover", "clear", "dev"]).json()["cleared"], true);
+    let backup = host.ok(&["--json", "backup", "now"]).json();
+    host.stop();
+    let restored = host.ok(&["--json", "backup", "restore", backup["file"].as_str().unwrap()]).json();
+    assert!(restored["replaced"].as_str().is_some_and(|file| file.contains("replaced-")), "{restored}");
+}
+
+#[test]
 fn a_long_name_is_a_name() {
     let host = HostProcess::started();
     let (name, other) = ("é".repeat(120), format!("{}e", "é".repeat(119)));

@@ -386,3 +386,30 @@ fn a_run_that_nothing_proves_dead_stays_locked_until_a_person_breaks_it() {
     assert!(all[0]["closed"].is_string(), "{all}");
     host.verified("dev");
 }
+
+#[test]
+fn what_was_printed_with_a_secret_that_changed_while_its_host_was_dead_is_withheld() {
+    let mut host = HostProcess::started();
+    let repository = Repository::new();
+    // A file shows its content to whoever reads outputs, and nothing marks it as a secret.
+    repository.program(&format!(
+        "config: {{password: {{type: string, secret: true}}}}\n{SLOW}  shown: {{type: 'local:index:File', properties: \
+         {{path: shown.txt, content: '${{password}}'}}}}\noutputs: {{plain: x}}\n"
+    ));
+    host.environment("dev", "development");
+    assert_eq!(host.cli_with(&["secrets", "set", "db/password"], "the-first-value").code, 0);
+    let run = host.promote("dev", &repository, &["--secret", "password=db/password"]);
+    host.state(&run, &["Applying"]);
+    until("Pulumi to be at work", || !host.processes(&format!("{run}-apply-1/plan.json")).is_empty());
+    host.kill();
+    assert_eq!(host.cli_with(&["secrets", "set", "db/password"], "the-second-value").code, 0);
+    host.start(&[]);
+    let end = host.end(&run);
+    let receipt = host.receipt(&run, "apply");
+    assert!(receipt["message"].as_str().unwrap().contains("db/password changed while it ran"), "{receipt}");
+    assert!(receipt["outputs"]["withheld"].is_string(), "{receipt}");
+    for told in [end.to_string(), receipt.to_string(), host.ok(&["runs", "logs", &run]).out] {
+        assert!(!told.contains("the-first-value"), "{told}");
+    }
+    host.verified("dev");
+}

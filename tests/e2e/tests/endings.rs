@@ -188,7 +188,7 @@ resources:
 #[test]
 fn an_environment_with_a_long_name_is_applied() {
     let host = HostProcess::started();
-    let name = "é".repeat(60);
+    let name = "é".repeat(50);
     host.environment(&name, "development");
     let repository = Repository::new();
     repository.program(FILE);

@@ -113,6 +113,22 @@ outputs:
 }
 
 #[test]
+fn what_turns_text_around_is_shown_as_its_number() {
+    let (host, repository) = dev();
+    repository.program(
+        "resources:
+  a: {type: 'local:index:File', properties: {path: a.txt, content: \"a\\u202Eb\"}}
+",
+    );
+    let run = host.promote("dev", &repository, &[]);
+    host.applied(&run);
+    let shown = host.ok(&["receipts", "show", &run, "plan"]).out;
+    assert!(shown.contains("a\\u{202e}b") && !shown.contains('\u{202E}'), "{shown}");
+    let told = host.ok(&["--json", "receipts", "show", &run, "plan"]);
+    assert!(told.json().to_string().contains('\u{202E}') && !told.out.contains('\u{202E}'), "{told:?}");
+}
+
+#[test]
 fn references_that_name_nothing_fail_the_plan_by_name() {
     let (host, repository) = dev();
     repository.program("config: {a: {type: string, default: x}}\n");

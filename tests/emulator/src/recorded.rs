@@ -108,6 +108,8 @@ fn object_operation(method: &str, path: &str) -> &'static str {
     let of_bucket = !path.trim_matches('/').contains('/');
     match method {
         "GET" if of_bucket && query.contains("list-type=2") => "ListObjectsV2",
+        "GET" if of_bucket && query.contains("versioning") => "GetBucketVersioning",
+        "GET" if of_bucket && query.contains("object-lock") => "GetBucketObjectLockConfiguration",
         "GET" => "GetObject",
         "HEAD" if of_bucket => "HeadBucket",
         "HEAD" => "HeadObject",

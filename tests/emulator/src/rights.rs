@@ -38,6 +38,9 @@ impl Recorded {
                     "ListObjectsV2" | "HeadBucket" => {
                         right("s3:ListBucket", format!("arn:aws:s3:::{bucket}"))
                     }
+                    of_bucket if of_bucket.starts_with("GetBucket") => {
+                        right(&format!("s3:{of_bucket}"), format!("arn:aws:s3:::{bucket}"))
+                    }
                     "HeadObject" => right("s3:GetObject", format!("arn:aws:s3:::{bucket}/{key}")),
                     other => right(&format!("s3:{other}"), format!("arn:aws:s3:::{bucket}/{key}")),
                 }]

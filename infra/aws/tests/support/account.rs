@@ -1,5 +1,6 @@
 //! An account of a test's own in an emulator: names of its own for everything.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,8 +11,8 @@ use emulator::Emulator;
 use events::Envelope;
 use ports::Queue;
 use runtime_cloud_aws::{
-    DynamoRows, EventBridgeBus, ParameterStore, S3Artifacts, S3Receipts, SecretNames, SecretsManagerBroker,
-    SqsQueue, SqsQueues, Tables,
+    Clients, DynamoRows, EventBridgeBus, ParameterStore, S3Artifacts, S3Receipts, SecretNames,
+    SecretsManagerBroker, SqsQueue, SqsQueues, Tables,
 };
 use uuid::Uuid;
 
@@ -20,10 +21,14 @@ use super::unwrapped::Unwrapped;
 
 static ACCOUNTS: AtomicU32 = AtomicU32::new(0);
 
+/// The index of what somebody has to look at again: its name, and the attributes that it is of.
+const LIVING: (&str, &str, &str) = ("living", "living", "key");
+
 /// Clients of an endpoint, and the names of a test.
 #[derive(Clone)]
 pub struct Account {
     config: aws_config::SdkConfig,
+    clients: Clients,
     prefix: String,
     queue_urls: String,
     seen: Arc<Mutex<Vec<Envelope>>>,
@@ -44,8 +49,10 @@ async fn config(url: &str) -> aws_config::SdkConfig {
 /// A fresh account.
 pub async fn connect(url: &str, emulator: &Emulator) -> Account {
     let number = ACCOUNTS.fetch_add(1, Ordering::Relaxed);
+    let config = config(url).await;
     Account {
-        config: config(url).await,
+        clients: Clients::of(config.clone()),
+        config,
         prefix: format!("t{}-{number}-", std::process::id()),
         queue_urls: emulator.queue_url_prefix(),
         seen: Arc::default(),
@@ -55,19 +62,20 @@ pub async fn connect(url: &str, emulator: &Emulator) -> Account {
 impl Account {
     /// The same account by another way.
     pub async fn through(&self, url: &str) -> Account {
-        Account { config: config(url).await, ..self.clone() }
+        let config = config(url).await;
+        Account { clients: Clients::of(config.clone()), config, ..self.clone() }
     }
 
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
-        runtime_cloud_aws::dynamodb(&self.config)
+        self.clients.dynamodb()
     }
 
     pub fn s3(&self) -> aws_sdk_s3::Client {
-        runtime_cloud_aws::s3(&self.config)
+        self.clients.s3()
     }
 
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
-        runtime_cloud_aws::sqs(&self.config)
+        self.clients.sqs()
     }
 
     /// What its names begin with.
@@ -96,7 +104,7 @@ impl Account {
     }
 
     pub fn bus(&self) -> EventBridgeBus {
-        EventBridgeBus { client: runtime_cloud_aws::event_bridge(&self.config), bus: self.bus_name() }
+        EventBridgeBus { client: self.clients.event_bridge(), bus: self.bus_name() }
     }
 
     fn bus_name(&self) -> String {
@@ -104,12 +112,12 @@ impl Account {
     }
 
     pub fn parameters(&self) -> ParameterStore {
-        ParameterStore { client: runtime_cloud_aws::ssm(&self.config), prefix: self.prefix.clone() }
+        ParameterStore { client: self.clients.ssm(), prefix: self.prefix.clone() }
     }
 
     pub fn secrets(&self) -> SecretsManagerBroker {
         SecretsManagerBroker {
-            client: runtime_cloud_aws::secrets_manager(&self.config),
+            client: self.clients.secrets_manager(),
             names: SecretNames(self.prefix.clone()),
             ids: Arc::new(runtime_ids()),
         }
@@ -172,7 +180,7 @@ impl Account {
 
     pub async fn make_bus(&self, queues: &[&str]) {
         self.make_counts().await;
-        let bridge = runtime_cloud_aws::event_bridge(&self.config);
+        let bridge = self.clients.event_bridge();
         bridge.create_event_bus().name(self.bus_name()).send().await.expect("a bus is made");
         let declared =
             serde_json::json!({"detail-type": ["provisioning.specifications.v1.specification-declared"]});
@@ -222,14 +230,20 @@ impl Account {
     pub async fn make_tables(&self) {
         self.make_bucket().await;
         for kind in Kind::ALL {
-            self.table(kind.table(), "key", &["tenant", "owner", "living"]).await;
+            let indexes = [
+                ("tenant", "tenant", "key"),
+                ("newest", "tenant", "begun"),
+                ("owner", "owner", "begun"),
+                LIVING,
+            ];
+            self.table(kind.table(), "key", &indexes).await;
         }
         self.table("Counters", "counter", &[]).await;
         self.table("Claims", "name", &[]).await;
     }
 
     /// A table as template.yaml has it.
-    async fn table(&self, name: &str, key: &str, indexes: &[&str]) {
+    async fn table(&self, name: &str, key: &str, indexes: &[(&str, &str, &str)]) {
         use aws_sdk_dynamodb::types::{
             AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
             ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
@@ -248,8 +262,13 @@ impl Account {
             .billing_mode(BillingMode::PayPerRequest)
             .attribute_definitions(definition(key))
             .key_schema(element(key, KeyType::Hash));
-        for index in indexes {
-            let projection = if *index == "living" {
+        let of = indexes.iter().flat_map(|(_, hash, range)| [*hash, *range]);
+        let attributes: BTreeSet<&str> = of.filter(|name| *name != key).collect();
+        for attribute in attributes {
+            make = make.attribute_definitions(definition(attribute));
+        }
+        for (index, hash, range) in indexes {
+            let projection = if *index == LIVING.0 {
                 Projection::builder()
                     .projection_type(ProjectionType::Include)
                     .non_key_attributes("due")
@@ -257,11 +276,11 @@ impl Account {
             } else {
                 Projection::builder().projection_type(ProjectionType::KeysOnly).build()
             };
-            make = make.attribute_definitions(definition(index)).global_secondary_indexes(
+            make = make.global_secondary_indexes(
                 GlobalSecondaryIndex::builder()
                     .index_name(*index)
-                    .key_schema(element(index, KeyType::Hash))
-                    .key_schema(element(key, KeyType::Range))
+                    .key_schema(element(hash, KeyType::Hash))
+                    .key_schema(element(range, KeyType::Range))
                     .projection(projection)
                     .build()
                     .unwrap(),

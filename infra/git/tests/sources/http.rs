@@ -61,6 +61,47 @@ fn only_what_is_absent_is_fetched() {
 }
 
 #[test]
+fn what_one_owner_has_read_is_in_no_cache_of_another() {
+    let stage = Stage::new();
+    let first = stage.head();
+    let secret = stage.commit("secret");
+    let server = serve(&stage);
+    let checkout = |owner: &str| {
+        let (source, dest) = (stage.source.of(owner), stage.new_dest());
+        source.checkout(&server.url, &secret, "app", &dest, None, soon())
+    };
+    checkout("acme").unwrap();
+    // It can be read no more, as by somebody without the credential.
+    stage.git(&["reset", "-q", "--hard", &first]);
+    stage.git(&["reflog", "expire", "--expire=now", "--all"]);
+    stage.git(&["gc", "-q", "--prune=now"]);
+    checkout("acme").unwrap();
+    let error = checkout("other").unwrap_err();
+    assert!(matches!(error, GitError::CommitNotFound { .. }), "{error:?}");
+}
+
+#[test]
+fn caches_that_nobody_uses_go_when_a_new_one_is_made() {
+    let caches = |stage: &Stage| {
+        let folders = fs::read_dir(stage.path("caches")).unwrap().map(|e| e.unwrap().path());
+        let entries = folders.filter(|f| f.is_dir()).flat_map(|f| fs::read_dir(f).unwrap());
+        entries.filter(|e| e.as_ref().unwrap().path().extension() == Some("git".as_ref())).count()
+    };
+    for (unused, left) in [(Duration::ZERO, 1), (Duration::from_secs(3600), 2)] {
+        let stage = Stage::with(Limits { unused, ..Limits::default() });
+        let commit = stage.head();
+        for owner in ["acme", "other"] {
+            let (source, dest) = (stage.source.of(owner), stage.new_dest());
+            source.checkout(&stage.address(), &commit, "app", &dest, None, soon()).unwrap();
+        }
+        assert_eq!(caches(&stage), left);
+        // One that was removed is made again.
+        let (source, dest) = (stage.source.of("acme"), stage.new_dest());
+        source.checkout(&stage.address(), &commit, "app", &dest, None, soon()).unwrap();
+    }
+}
+
+#[test]
 fn a_commit_dropped_by_a_forced_push_stays_in_the_cache_but_nowhere_else() {
     let stage = Stage::new();
     let first = stage.head();

@@ -251,7 +251,7 @@ fn run(cli: Cli) -> Result<i32, CliError> {
         Command::Completions { shell } => {
             let mut script = vec![];
             clap_complete::generate(shell, &mut Cli::command(), "runtime-cloud", &mut script);
-            say::text(&script)?;
+            say::raw(&script)?;
             Ok(exit::OK)
         }
     }

@@ -9,11 +9,13 @@ use application::commands::plan_provisioning::{PlanRequest, ProgramReference};
 use application::declare::Declared;
 use application::queries::{ChainReport, RunView};
 use clap::Args;
+use domain::aggregate::{encode, file_name};
 use domain::receipt::{ApplyReceipt, PlanReceipt};
 use embedded::RandomIds;
 use events::{
     ApprovalId, EnvironmentClass, EnvironmentId, Principal, Program, ProjectId, PromotionApproval,
     PromotionApproved, PromotionId, ProvisioningRunId, ProvisioningState, ReleaseId, Target, TargetKind,
+    TenantId,
 };
 use http_api::LoggedEvent;
 use ports::Ids;
@@ -50,6 +52,7 @@ impl Demo {
             json: context.json,
             server: None,
         };
+        let tenant = context.tenant.clone();
         let tools = up::tool_box();
         let runtime = up::runtime()?;
         say!("Getting Pulumi ready ...")?;
@@ -77,31 +80,29 @@ impl Demo {
         runtime.shutdown_timeout(Duration::from_millis(200));
         // What the demo started in a folder that goes, goes too.
         if temporary.is_some() || self.exit {
-            stop_services(&data);
+            stop_services(&data, &tenant);
         }
         code
     }
 }
 
-/// Stops every service of every environment of a data folder.
-fn stop_services(data: &Path) {
-    let folders =
-        |p: &Path| std::fs::read_dir(p).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
-    for tenant in folders(&data.join("local")) {
-        for environment in folders(&tenant) {
-            match local::stop_all(&environment) {
-                Ok(stopped) => {
-                    for service in stopped {
-                        let (name, processes) = (service.name, service.processes.len());
-                        // The rest is stopped whether or not somebody reads this.
-                        drop(say!("stopped service {name} ({processes} processes)"));
-                    }
+/// Where the demo works; what else a data folder holds isn't its own.
+const DEVELOPMENT: &str = "demo-development";
+const PRODUCTION: &str = "demo-production";
+
+/// Stops the services of the demo's environments.
+fn stop_services(data: &Path, tenant: &TenantId) {
+    let tenant = data.join("local").join(file_name(&encode(tenant.as_str())));
+    for environment in [DEVELOPMENT, PRODUCTION] {
+        match local::stop_all(&tenant.join(environment)) {
+            Ok(stopped) => {
+                for service in stopped {
+                    let (name, processes) = (service.name, service.processes.len());
+                    // The rest is stopped whether or not somebody reads this.
+                    drop(say!("stopped service {name} ({processes} processes)"));
                 }
-                Err(e) => say::aside(format_args!(
-                    "services of {} could not be stopped: {e}",
-                    environment.display()
-                )),
             }
+            Err(e) => say::aside(format_args!("services of {environment} could not be stopped: {e}")),
         }
     }
 }
@@ -133,8 +134,8 @@ impl Story {
     }
 
     fn tell(&self) -> Result<(), CliError> {
-        let development = id(EnvironmentId::new("demo-development"))?;
-        let production = id(EnvironmentId::new("demo-production"))?;
+        let development = id(EnvironmentId::new(DEVELOPMENT))?;
+        let production = id(EnvironmentId::new(PRODUCTION))?;
 
         heading("1. A promotion to a development environment")?;
         self.create(&development, EnvironmentClass::Development)?;

@@ -11,7 +11,7 @@ use events::{
 use ports::Ids;
 use serde_json::{Value, json};
 
-use super::client::CliError;
+use super::client::{CliError, Client, part};
 use super::say::say;
 use super::{Context, exit, table};
 
@@ -82,13 +82,29 @@ pub fn created(
     }
 }
 
+/// All environments, page after page.
+fn all(client: &Client) -> Result<Vec<Value>, CliError> {
+    const PAGE: usize = 500;
+    let mut all: Vec<Value> = vec![];
+    loop {
+        let last = all.last().and_then(|e| e.get("environmentId")).and_then(Value::as_str);
+        let after = last.map(|last| format!("&after={}", part(last))).unwrap_or_default();
+        let page: Vec<Value> = client.get(&format!("/v1/environments?limit={PAGE}{after}"))?;
+        let more = page.len() == PAGE;
+        all.extend(page);
+        if !more {
+            return Ok(all);
+        }
+    }
+}
+
 impl Environments {
     /// Runs it.
     pub fn run(&self, context: &Context) -> Result<i32, CliError> {
         let client = context.client()?;
         match self {
             Environments::List => {
-                let found: Vec<Value> = client.get("/v1/environments")?;
+                let found = all(&client)?;
                 if context.json {
                     table::json(&found)?;
                     return Ok(exit::OK);
@@ -109,18 +125,13 @@ impl Environments {
             Environments::Create { environment, class, project, region, target } => {
                 let event = created(context, environment, *class, project, region, target.clone());
                 client.publish(&envelope(&event, &RandomIds.fresh().to_string())?)?;
-                let found = || -> Result<Option<String>, CliError> {
-                    let all: Vec<Value> = client.get("/v1/environments")?;
-                    let is_it = |e: &&Value| {
-                        e.get("environmentId").and_then(Value::as_str) == Some(environment.as_str())
-                    };
-                    let class = all.iter().find(is_it).and_then(|e| e.get("class")).and_then(Value::as_str);
-                    Ok(class.map(str::to_owned))
-                };
+                let path = format!("/v1/environments/{}", part(environment.as_str()));
                 let until = Instant::now() + TAKEN_IN;
-                let stored = loop {
-                    if let Some(class) = found()? {
-                        break class;
+                let there = loop {
+                    match client.look::<Value>(&path) {
+                        Ok(there) => break there,
+                        Err(e) if e.code == exit::NOT_FOUND => {}
+                        Err(e) => return Err(e),
                     }
                     if Instant::now() > until {
                         let message = "the event is taken in, but the environment isn't there yet; see `runtime-cloud events dead`";
@@ -129,13 +140,19 @@ impl Environments {
                     std::thread::sleep(client.pause(Duration::from_millis(10)));
                 };
                 // Somebody else may have been faster.
+                let stored = there.get("class").and_then(Value::as_str).unwrap_or_default();
                 if stored != class.as_str() {
                     let message = format!(
                         "environment {environment} is of class {stored} and can't become {class}; create a new environment of that class"
                     );
                     return Err(CliError::new(exit::REFUSED, message));
                 }
-                say!("environment {environment} of class {class} is there; its baseline is planned")?;
+                let line = format!("environment {environment} of class {class} is there");
+                table::answer(
+                    context,
+                    &there,
+                    format_args!("{line}; if it has a baseline, that is planned"),
+                )?;
             }
         }
         Ok(exit::OK)

@@ -20,7 +20,7 @@ pub enum Events {
         /// Behind this place.
         #[arg(long, default_value_t = 0)]
         after: i64,
-        /// At most so many.
+        /// At most so many; no more than 1000.
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
@@ -64,7 +64,8 @@ impl Events {
                 let event: Value = serde_json::from_str(&text)
                     .map_err(|e| CliError::new(exit::USAGE, format!("{}: no JSON: {e}", file.display())))?;
                 client.publish(&event)?;
-                say!("taken in")?;
+                let id = event.get("id").unwrap_or(&Value::Null);
+                table::answer(context, &json!({ "taken": id }), format_args!("taken in"))?;
             }
             Events::Dead => {
                 let dead: Vec<DeadLetter> = client.get("/v1/dead-letters")?;
@@ -84,8 +85,8 @@ impl Events {
                 say!("{out}")?;
             }
             Events::Redrive { id } => {
-                client.post::<Value>(&format!("/v1/dead-letters/{id}/redrive"), &json!({}))?;
-                say!("sent again")?;
+                let answer: Value = client.post(&format!("/v1/dead-letters/{id}/redrive"), &json!({}))?;
+                table::answer(context, &answer, format_args!("sent again"))?;
             }
         }
         Ok(exit::OK)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
-use embedded::{Checked, DataFolder, FileSecrets, RandomIds, SecretError};
+use embedded::{Checked, FileSecrets, RandomIds, SecretError};
 use events::EnvironmentId;
 use http_api::Check;
 use ports::{Ids, Secret};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::client::{CliError, part};
 use super::say::say;
 use super::{Context, exit, runs, table};
-use crate::host::RESTORED;
+use crate::host::{self, RESTORED};
 
 /// Configuration values.
 #[derive(Subcommand)]
@@ -34,7 +34,8 @@ impl Config {
         let Config::Set { reference, value } = self;
         let body = json!({ "ref": reference, "value": value });
         let answer: Value = context.client()?.post("/v1/config", &body)?;
-        say!("{reference} is at version {}", answer.get("version").unwrap_or(&Value::Null))?;
+        let version = answer.get("version").unwrap_or(&Value::Null);
+        table::answer(context, &answer, format_args!("{reference} is at version {version}"))?;
         Ok(exit::OK)
     }
 }
@@ -42,7 +43,7 @@ impl Config {
 /// Secrets of the local broker.
 #[derive(Subcommand)]
 pub enum Secrets {
-    /// Puts one into its file; the value comes on standard input.
+    /// Puts one into its file; the value comes on standard input, and newlines at its end are dropped.
     Set {
         /// Its reference.
         reference: String,
@@ -67,7 +68,7 @@ impl Secrets {
             SecretError::Reference(_) => CliError::new(exit::USAGE, e.to_string()),
             SecretError::Write { .. } => CliError::failed(e),
         })?;
-        say!("{reference} is set")?;
+        table::answer(context, &json!({ "ref": reference }), format_args!("{reference} is set"))?;
         Ok(exit::OK)
     }
 }
@@ -106,19 +107,23 @@ impl Recover {
         match self {
             Recover::Break { run, reason } => {
                 let run = runs::find(&client, run)?.provisioning_run_id;
-                client.post::<Value>(
-                    &format!("/v1/provisioning-runs/{run}/break"),
-                    &json!({ "reason": reason }),
-                )?;
-                say!("run {run} is broken; its environment is closed until `runtime-cloud recover clear`")?;
+                let path = format!("/v1/provisioning-runs/{run}/break");
+                let answer: Value = client.post(&path, &json!({ "reason": reason }))?;
+                let next = "its environment is closed until `runtime-cloud recover clear`";
+                table::answer(context, &answer, format_args!("run {run} is broken; {next}"))?;
             }
             Recover::Clear { environment } => {
-                clear(environment, false)?;
-                say!("environment {environment} is open")?;
+                let answer = clear(environment, false)?;
+                table::answer(context, &answer, format_args!("environment {environment} is open"))?;
             }
             Recover::Settle { environment } => {
-                clear(environment, true)?;
-                say!("environment {environment} is open, its unfinished operations count as settled")?;
+                let answer = clear(environment, true)?;
+                let settled = "its unfinished operations count as settled";
+                table::answer(
+                    context,
+                    &answer,
+                    format_args!("environment {environment} is open, {settled}"),
+                )?;
             }
         }
         Ok(exit::OK)
@@ -143,7 +148,8 @@ impl Backup {
         match self {
             Backup::Now => {
                 let answer: Value = context.client()?.post("/v1/backup", &json!({}))?;
-                say!("{}", answer.get("file").and_then(Value::as_str).unwrap_or_default())?;
+                let file = answer.get("file").and_then(Value::as_str).unwrap_or_default();
+                table::answer(context, &answer, format_args!("{file}"))?;
             }
             Backup::Restore { file } => return restore(context, file),
         }
@@ -154,7 +160,7 @@ impl Backup {
 fn restore(context: &Context, file: &Path) -> Result<i32, CliError> {
     // Before the data folder is made: what can't be a backup leaves nothing behind.
     Checked::look(file).map_err(CliError::failed)?;
-    let folder = DataFolder::lock(&context.data).map_err(CliError::failed)?;
+    let folder = host::lock(&context.data).map_err(CliError::failed)?;
     let folder = folder.path();
     let copy = folder.join(format!("restore-{}.sqlite", RandomIds.fresh()));
     let checked = Checked::copy(file, copy).map_err(CliError::failed)?;
@@ -162,11 +168,13 @@ fn restore(context: &Context, file: &Path) -> Result<i32, CliError> {
     std::fs::write(&marker, b"")
         .map_err(|e| CliError::new(exit::FAILED, format!("{} can't be written: {e}", marker.display())))?;
     let kept = folder.join(format!("replaced-{}.sqlite", RandomIds.fresh()));
-    if checked.replace(&folder.join("store.sqlite"), &kept).map_err(CliError::failed)? {
-        say!("restored; the store that was there is {}", kept.display())?;
-    } else {
-        say!("restored; no store was there before")?;
-    }
+    let was = checked.replace(&folder.join("store.sqlite"), &kept).map_err(CliError::failed)?;
+    let kept = was.then_some(kept.to_string_lossy());
+    let said = match &kept {
+        Some(kept) => format!("the store that was there is {kept}"),
+        None => "no store was there before".to_owned(),
+    };
+    table::answer(context, &json!({ "replaced": kept }), format_args!("restored; {said}"))?;
     Ok(exit::OK)
 }
 

@@ -112,12 +112,16 @@ impl Promote {
         let repository = self.program.repository()?;
         let commit = resolve(&client, &repository, &self.program.reference)?;
         let promotion = self.promotion.unwrap_or_else(|| PromotionId(RandomIds.fresh()));
+        let release = self.release.unwrap_or_else(|| ReleaseId(RandomIds.fresh()));
+        let repeat = format!(
+            "nobody knows whether it was taken in: repeat with --promotion {promotion} --release {release} --ref {commit}"
+        );
         let event = PromotionApproved {
             promotion_id: promotion,
             tenant_id: context.tenant.clone(),
             project_id: self.project.clone(),
             environment_id: self.environment.clone(),
-            release_id: self.release.unwrap_or_else(|| ReleaseId(RandomIds.fresh())),
+            release_id: release,
             approval: PromotionApproval {
                 approval_id: ApprovalId(RandomIds.fresh()),
                 decided_by: context.person.clone(),
@@ -130,7 +134,7 @@ impl Promote {
             secret_refs: self.program.secret_refs()?,
         };
         let id = promotion.to_string();
-        client.publish(&envelope(&event, &id)?)?;
+        client.publish(&envelope(&event, &id)?).map_err(|e| e.or_else(&repeat))?;
         let run = domain::provisioning_run::run_id(&context.tenant, "promotion", &id, 1);
         if self.watch {
             runs::begun(&client, run, &id)?;
@@ -141,7 +145,8 @@ impl Promote {
 
 fn follow(context: &Context, client: &Client, run: ProvisioningRunId, watch: bool) -> Result<i32, CliError> {
     if watch {
-        return runs::watch(context, client, run);
+        let next = format!("follow it with `runtime-cloud runs watch {run}`");
+        return runs::watch(context, client, run).map_err(|e| e.or_else(&next));
     }
     if context.json {
         table::json(&json!({ "provisioningRunId": run }))?;
@@ -161,8 +166,11 @@ pub struct Plan {
     #[command(flatten)]
     program: ProgramArgs,
     /// A run to repeat.
-    #[arg(long, conflicts_with = "repository")]
+    #[arg(long, conflicts_with_all = ["repository", "path", "reference", "config", "secret"])]
     rerun: Option<String>,
+    /// The request's id: the same one again is the same run; by default a new one.
+    #[arg(long, value_name = "ID")]
+    request: Option<String>,
     /// Waits for the end.
     #[arg(long)]
     watch: bool,
@@ -186,8 +194,10 @@ impl Plan {
                 reference: self.program.reference.clone(),
             }),
         };
+        let id = self.request.clone().unwrap_or_else(|| RandomIds.fresh().to_string());
+        let repeat = format!("nobody knows whether it was taken in: repeat with --request {id}");
         let request = PlanRequest {
-            request_id: RandomIds.fresh().to_string(),
+            request_id: id,
             environment_id: environment.clone(),
             program,
             rerun_of: rerun.map(|r| r.provisioning_run_id),
@@ -195,7 +205,7 @@ impl Plan {
             secret_refs: self.program.secret_refs()?,
         };
         let path = format!("/v1/environments/{}/provisioning-runs", part(environment.as_str()));
-        let declared: Declared = client.post(&path, &request)?;
+        let declared: Declared = client.post(&path, &request).map_err(|e| e.or_else(&repeat))?;
         follow(context, &client, declared.provisioning_run_id, self.watch)
     }
 }

@@ -8,7 +8,7 @@ use events::EnvironmentId;
 use serde_json::Value;
 
 use super::client::{CliError, part};
-use super::say::say;
+use super::say::{one_line, say};
 use super::{Context, exit, runs, table};
 
 /// Which receipt.
@@ -40,12 +40,13 @@ pub enum Receipts {
 
 /// A value as it will be, and as it was.
 fn change(value: &StepValue) -> String {
-    match (&value.old, &value.new) {
+    let text = match (&value.old, &value.new) {
         (Some(old), Some(new)) => format!("{}: {old} -> {new}", value.path),
         (Some(old), None) => format!("{}: {old} -> (none)", value.path),
         (None, Some(new)) => format!("{}: {new}", value.path),
         (None, None) => value.path.clone(),
-    }
+    };
+    one_line(&text)
 }
 
 /// A plan receipt, step by step, deletes first.
@@ -61,7 +62,7 @@ pub fn plan(receipt: &PlanReceipt) -> Result<(), CliError> {
     }
     say!("{out}")?;
     for step in steps.iter().filter(|s| !s.values.is_empty()) {
-        say!("{}", step.urn)?;
+        say!("{}", one_line(&step.urn))?;
         for value in &step.values {
             say!("    {}", change(value))?;
         }
@@ -70,10 +71,13 @@ pub fn plan(receipt: &PlanReceipt) -> Result<(), CliError> {
         Some(RefreshCheck::Looked { differing, .. }) => {
             for found in differing {
                 let what = if found.gone { "is GONE".to_owned() } else { found.changed.join(", ") };
-                say!("not as the state says, and not part of this plan: {} {what}", found.urn)?;
+                let what = one_line(&format!("{} {what}", found.urn));
+                say!("not as the state says, and not part of this plan: {what}")?;
             }
         }
-        Some(RefreshCheck::Unknown { why }) => say!("UNKNOWN whether the state is still true: {why}")?,
+        Some(RefreshCheck::Unknown { why }) => {
+            say!("UNKNOWN whether the state is still true: {}", one_line(why))?;
+        }
         None => {}
     }
     say!("plan {}  inputs {}", receipt.plan_file.short(), receipt.inputs_hash.short())?;

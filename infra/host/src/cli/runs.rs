@@ -20,6 +20,12 @@ pub enum Runs {
         /// Of one environment.
         #[arg(long)]
         environment: Option<EnvironmentId>,
+        /// At most so many.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+        /// Those that began before this run.
+        #[arg(long, value_name = "RUN")]
+        after: Option<String>,
     },
     /// One run.
     Show {
@@ -51,11 +57,15 @@ pub fn find(client: &Client, text: &str) -> Result<RunView, CliError> {
     if let Ok(id) = text.parse::<ProvisioningRunId>() {
         return client.get(&format!("/v1/provisioning-runs/{id}"));
     }
-    let all: Vec<RunView> = client.get("/v1/provisioning-runs")?;
-    let mut found: Vec<RunView> =
-        all.into_iter().filter(|r| r.provisioning_run_id.to_string().starts_with(text)).collect();
+    // What is not the beginning of an id is no run's.
+    let begins = !text.is_empty() && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+    let mut found: Vec<RunView> = match begins {
+        true => client.get(&format!("/v1/provisioning-runs?beginning={text}&limit=2"))?,
+        false => vec![],
+    };
     match (found.pop(), found.is_empty()) {
-        (Some(run), true) => Ok(run),
+        // A list leaves things out.
+        (Some(run), true) => client.get(&format!("/v1/provisioning-runs/{}", run.provisioning_run_id)),
         (Some(_), false) => {
             Err(CliError::new(exit::USAGE, format!("several runs begin with {text}; give more of the id")))
         }
@@ -63,6 +73,38 @@ pub fn find(client: &Client, text: &str) -> Result<RunView, CliError> {
             exit::NOT_FOUND,
             format!("no run begins with {text}; see `runtime-cloud runs list`"),
         )),
+    }
+}
+
+/// The largest page of runs.
+const PAGE: usize = 100;
+
+/// The newest runs, page after page, and whether there are more.
+fn list(
+    client: &Client,
+    environment: Option<&EnvironmentId>,
+    after: Option<RunView>,
+    limit: u32,
+) -> Result<(Vec<RunView>, bool), CliError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let of = environment.map(|e| format!("&environment={}", part(e.as_str()))).unwrap_or_default();
+    let mut last = after.map(|run| run.provisioning_run_id);
+    let mut runs: Vec<RunView> = vec![];
+    loop {
+        // One more than is shown says whether there are more.
+        let wanted = (limit - runs.len()).saturating_add(1).min(PAGE);
+        let behind = last.map(|run| format!("&after={run}")).unwrap_or_default();
+        let page: Vec<RunView> = client.get(&format!("/v1/provisioning-runs?limit={wanted}{of}{behind}"))?;
+        let full = page.len() == wanted;
+        last = page.last().map(|run| run.provisioning_run_id);
+        runs.extend(page);
+        if runs.len() > limit {
+            runs.truncate(limit);
+            return Ok((runs, true));
+        }
+        if !full {
+            return Ok((runs, false));
+        }
     }
 }
 
@@ -80,12 +122,12 @@ const TAKEN_IN: Duration = Duration::from_secs(120);
 pub fn begun(client: &Client, id: ProvisioningRunId, event: &str) -> Result<(), CliError> {
     let until = Instant::now() + TAKEN_IN;
     loop {
-        match client.get::<RunView>(&format!("/v1/provisioning-runs/{id}")) {
+        match client.look::<RunView>(&format!("/v1/provisioning-runs/{id}")) {
             Ok(_) => return Ok(()),
             Err(e) if e.code != exit::NOT_FOUND => return Err(e),
             Err(_) => {}
         }
-        let dead: Vec<DeadLetter> = client.get("/v1/dead-letters")?;
+        let dead: Vec<DeadLetter> = client.look("/v1/dead-letters")?;
         if let Some(letter) = dead.iter().find(|l| carries(l, event)) {
             let message = format!(
                 "the promotion was put aside as dead letter {}: {}; see `runtime-cloud events dead`",
@@ -112,7 +154,7 @@ fn carries(letter: &DeadLetter, event: &str) -> bool {
 pub fn watch(context: &Context, client: &Client, id: ProvisioningRunId) -> Result<i32, CliError> {
     let mut shown = String::new();
     loop {
-        let run: RunView = client.get(&format!("/v1/provisioning-runs/{id}"))?;
+        let run: RunView = client.look(&format!("/v1/provisioning-runs/{id}"))?;
         let line = format!("{}: {}", run.state, run.detail);
         if line != shown && !context.json {
             say!("{} {line}", table::short(id))?;
@@ -133,14 +175,16 @@ impl Runs {
     pub fn run(&self, context: &Context) -> Result<i32, CliError> {
         let client = context.client()?;
         match self {
-            Runs::List { environment } => {
-                let filter = environment.as_ref().map(|e| format!("?environment={}", part(e.as_str())));
-                let runs: Vec<RunView> =
-                    client.get(&format!("/v1/provisioning-runs{}", filter.unwrap_or_default()))?;
+            Runs::List { environment, limit, after } => {
+                let after = after.as_deref().map(|run| find(&client, run)).transpose()?;
+                let (runs, more) = list(&client, environment.as_ref(), after, *limit)?;
                 if context.json {
                     table::json(&runs)?;
                 } else {
                     table::runs(&runs)?;
+                    if let (true, Some(last)) = (more, runs.last()) {
+                        say!("older ones: --after {}", table::short(last.provisioning_run_id))?;
+                    }
                 }
             }
             Runs::Show { run } => {
@@ -155,7 +199,7 @@ impl Runs {
             Runs::Logs { run } => {
                 let run = find(&client, run)?;
                 let path = format!("/v1/provisioning-runs/{}/logs", run.provisioning_run_id);
-                say::text(client.get_text(&path)?.as_bytes())?;
+                say::text(&client.get_text(&path)?)?;
             }
             Runs::Cancel { run, reason } => {
                 let run = find(&client, run)?.provisioning_run_id;
@@ -169,11 +213,9 @@ impl Runs {
 }
 
 fn said(context: &Context, answer: &Value) -> Result<(), CliError> {
-    if context.json {
-        return table::json(answer);
-    }
-    let text = |f: &str| answer.get(f).and_then(Value::as_str).unwrap_or_default().to_owned();
-    say!("run {} is {}", text("provisioningRunId"), text("state"))
+    let text = |f: &str| answer.get(f).and_then(Value::as_str).unwrap_or_default();
+    let (run, state) = (text("provisioningRunId"), text("state"));
+    table::answer(context, answer, format_args!("run {run} is {state}"))
 }
 
 /// Approves the plan of a run that another person requested.

@@ -11,6 +11,7 @@ use super::client::CliError;
 use super::exit;
 
 /// A deployed API.
+#[derive(Clone)]
 pub struct Server {
     /// Its URL, without a slash at its end.
     pub url: String,

@@ -1,28 +1,53 @@
 //! Tables for people: what matters first.
 
+use std::fmt;
+
 use application::queries::RunView;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, presets};
 use events::{PlanSummary, ProvisioningRunId};
 use serde::Serialize;
+use serde_json::Value;
 
+use super::Context;
 use super::client::CliError;
-use super::say::say;
+use super::say::{self, say};
+
+/// A table whose cells steer no terminal. They are made so before they are laid out, as it makes them longer.
+pub struct Table(comfy_table::Table);
+
+impl Table {
+    /// One more row.
+    pub fn add_row(&mut self, cells: Vec<String>) {
+        self.0.add_row(cells.iter().map(|cell| say::shown(cell)).collect::<Vec<_>>());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
 
 /// A table with headings.
 pub fn table(headings: &[&str]) -> Table {
-    let mut table = Table::new();
+    let mut table = comfy_table::Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     if std::env::var_os("COLUMNS").is_none() {
         table.set_width(120);
     }
     table.set_header(headings.to_vec());
-    table
+    Table(table)
 }
 
 /// JSON for programs.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
-    say!("{}", serde_json::to_string_pretty(value).map_err(CliError::failed)?)
+    say::json(&serde_json::to_string_pretty(value).map_err(CliError::failed)?)
+}
+
+/// An answer: a line for people, the whole of it for programs.
+pub fn answer(context: &Context, answer: &Value, line: fmt::Arguments<'_>) -> Result<(), CliError> {
+    if context.json { json(answer) } else { say::line(line) }
 }
 
 /// What a plan would do, deletes first.

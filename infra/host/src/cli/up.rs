@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::client::CliError;
-use super::say::say;
+use super::say::{self, say};
 use super::{Context, exit};
 use crate::host::Host;
 
@@ -62,7 +62,7 @@ pub fn tools() -> Result<i32, CliError> {
         "pulumi": found.pulumi, "dirs": found.path_dirs, "version": found.version.to_string(),
         "origin": format!("{:?}", found.origin),
     });
-    say!("{line}")?;
+    say::json(&line.to_string())?;
     Ok(exit::OK)
 }
 

@@ -1,5 +1,5 @@
 //! What a person does where the machine can't know: break a run that nothing proves dead, reopen an environment,
-//! settle a state with unfinished operations. Each needs a reason, and each is recorded.
+//! settle a state with unfinished operations. What breaks a run needs a reason, which stands in its receipt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,9 +74,9 @@ impl Recover {
             completed_at: cx.now,
             duration_ms: 0,
         };
-        // commit
-        self.finisher.end(&run, receipt, Some(failure), false, cx).await?;
+        // commit: closed first, as the end of the run gives its place to the next one
         self.taint(&run, "it was broken by hand while its processes may live", cx).await?;
+        self.finisher.end(&run, receipt, Some(failure), false, cx).await?;
         self.runner.clean(run.id, Phase::Apply).await?;
         Ok(())
     }

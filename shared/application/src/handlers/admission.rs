@@ -56,7 +56,9 @@ async fn promotion(store: &Store, event: &PromotionApproved, now: DateTime<Utc>)
 
 async fn environment(store: &Store, event: &EnvironmentCreated, now: DateTime<Utc>) -> Result<(), Fault> {
     if let Some(stored) = store.load::<Environment>(&event.environment_id).await? {
-        stored.decide(EnvironmentCommand::Describe(Box::new(event.clone())), now).map_err(Fault::refused)?;
+        stored
+            .decide(EnvironmentCommand::Describe(Box::new(event.clone()), now), now)
+            .map_err(Fault::refused)?;
     }
     match &event.baseline_program {
         Some(b) => check(&b.program, None, &b.config_refs, &b.secret_refs).map_err(Fault::refused),

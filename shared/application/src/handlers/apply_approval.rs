@@ -2,7 +2,7 @@
 
 use domain::aggregate::Scoped;
 use domain::environment_slot::SlotCommand;
-use domain::provisioning_run::{PlanApproval, RunCommand};
+use domain::provisioning_run::{PlanApproval, RunCommand, RunState};
 use domain::{Digest, EnvironmentSlot, ProvisioningRun, decided_at};
 use events::{ApprovalDecided, Decision, Envelope};
 use ports::{Cx, Store};
@@ -42,6 +42,9 @@ pub async fn decide(store: &Store, event: &ApprovalDecided, cx: &Cx) -> Result<&
     // load
     let id = Scoped::new(event.tenant_id.clone(), event.provisioning_run_id);
     let run = store.need::<ProvisioningRun>(&id).await?;
+    if stands(&run, event) {
+        return Ok(run.state.state().as_str());
+    }
     let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
     let slot = store.need::<EnvironmentSlot>(&slot).await?;
     // decide
@@ -76,4 +79,17 @@ pub async fn decide(store: &Store, event: &ApprovalDecided, cx: &Cx) -> Result<&
         turns::leave(store, change, &slot, cx).await?;
     }
     Ok(state)
+}
+
+/// Whether a run has gone on from this very decision: it came a second time, and late.
+fn stands(run: &ProvisioningRun, event: &ApprovalDecided) -> bool {
+    match (event.decision, &run.state) {
+        (Decision::Approved, RunState::AwaitingApproval { .. }) => false,
+        (Decision::Approved, _) => run.approved.as_ref().is_some_and(|given| {
+            given.approval == event.approval_id && given.plan_digest.as_str() == event.plan_digest
+        }),
+        (Decision::Rejected, RunState::Rejected { by, .. }) => by.as_ref() == Some(&event.decided_by),
+        (Decision::Expired, RunState::Rejected { by, .. }) => by.is_none(),
+        (Decision::Rejected | Decision::Expired, _) => false,
+    }
 }

@@ -46,9 +46,9 @@ impl Worker for ProvisionBaseline {
         let slot = self.store.load::<EnvironmentSlot>(&slot).await?;
         // decide
         let change = match &stored {
-            None => Environment::create(&event, cx.now),
+            None => Environment::create(&event, input.time, cx.now),
             Some(stored) => {
-                let again = EnvironmentCommand::Describe(Box::new(event.clone()));
+                let again = EnvironmentCommand::Describe(Box::new(event.clone()), input.time);
                 stored.decide(again, cx.now).map_err(Fault::refused)?
             }
         };

@@ -3,7 +3,7 @@
 use domain::{EnvironmentSlot, ProvisioningRun, invariants};
 use events::TenantId;
 use ports::queue::dead_of;
-use ports::rows::By;
+use ports::rows::{Behind, By, Page};
 use ports::{PortError, Queue, Store};
 use serde::{Deserialize, Serialize};
 
@@ -26,26 +26,47 @@ impl Check {
     }
 }
 
+/// How many runs are looked at: the newest ones, as a tenant's history has no end.
+const LOOKED_AT: usize = 1000;
+
 /// The checks of a tenant's rows and queues.
 pub async fn checks(store: &Store, queue: &dyn Queue, tenant: &TenantId) -> Vec<Check> {
-    let found = [
-        ("invariants", kept(store, tenant).await),
-        ("dead letters", dead(queue, tenant).await),
-        ("environments", open(store, tenant).await),
-    ];
-    found.map(|(name, found)| Check::of(name, found.unwrap_or_else(|e| Err(e.chain())))).into()
+    let (kept, open) = match store.find_all::<EnvironmentSlot>(By::Tenant(tenant)).await {
+        Ok(slots) => (kept(store, tenant, &slots).await.unwrap_or_else(|e| Err(e.chain())), open(&slots)),
+        Err(e) => (Err(e.chain()), Err(e.chain())),
+    };
+    let dead = dead(queue, tenant).await.unwrap_or_else(|e| Err(e.chain()));
+    [("invariants", kept), ("dead letters", dead), ("environments", open)]
+        .map(|(name, found)| Check::of(name, found))
+        .into()
 }
 
-async fn kept(store: &Store, tenant: &TenantId) -> Result<Result<String, String>, PortError> {
-    let runs = store.find_all::<ProvisioningRun>(By::Tenant(tenant)).await?;
-    let slots = store.find_all::<EnvironmentSlot>(By::Tenant(tenant)).await?;
-    let mut broken: Vec<String> = runs.iter().flat_map(invariants::of_run).collect();
-    broken.extend(slots.iter().flat_map(invariants::of_slot));
-    Ok(if broken.is_empty() {
-        Ok("every run and slot keeps its invariants".to_owned())
+async fn kept(
+    store: &Store,
+    tenant: &TenantId,
+    slots: &[EnvironmentSlot],
+) -> Result<Result<String, String>, PortError> {
+    let mut broken: Vec<String> = slots.iter().flat_map(invariants::of_slot).collect();
+    let (mut looked_at, mut page) = (0, Page::default());
+    let more = loop {
+        let newest = By::Newest(tenant, None, Behind::Nothing);
+        let (runs, next) = store.find::<ProvisioningRun>(newest, page).await?;
+        looked_at += runs.len();
+        broken.extend(runs.iter().flat_map(invariants::of_run));
+        match next {
+            Some(_) if looked_at >= LOOKED_AT => break true,
+            Some(after) => page = Page { limit: 0, after: Some(after) },
+            None => break false,
+        }
+    };
+    if !broken.is_empty() {
+        return Ok(Err(broken.join("; ")));
+    }
+    Ok(Ok(if more {
+        format!("every slot and the newest {looked_at} runs keep their invariants")
     } else {
-        Err(broken.join("; "))
-    })
+        "every run and slot keeps its invariants".to_owned()
+    }))
 }
 
 async fn dead(queue: &dyn Queue, tenant: &TenantId) -> Result<Result<String, String>, PortError> {
@@ -57,13 +78,12 @@ async fn dead(queue: &dyn Queue, tenant: &TenantId) -> Result<Result<String, Str
     })
 }
 
-async fn open(store: &Store, tenant: &TenantId) -> Result<Result<String, String>, PortError> {
-    let slots = store.find_all::<EnvironmentSlot>(By::Tenant(tenant)).await?;
+fn open(slots: &[EnvironmentSlot]) -> Result<String, String> {
     let closed: Vec<&str> =
         slots.iter().filter(|s| s.tainted.is_some()).map(|s| s.environment.as_str()).collect();
-    Ok(if closed.is_empty() {
+    if closed.is_empty() {
         Ok("no environment is closed".to_owned())
     } else {
         Err(format!("closed: {}", closed.join(", ")))
-    })
+    }
 }

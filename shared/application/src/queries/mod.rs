@@ -5,5 +5,5 @@ pub mod runs;
 pub mod verify_receipts;
 
 pub use checks::{Check, checks};
-pub use runs::RunView;
-pub use verify_receipts::{ChainReport, verify_receipts};
+pub use runs::{Listed, RunView};
+pub use verify_receipts::{ChainReport, list_lags, verify_receipts};

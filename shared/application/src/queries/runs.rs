@@ -1,14 +1,16 @@
 //! Runs as people and programs look at them: the specification's fields, and what a person wants to know first.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
-use domain::aggregate::Scoped;
+use domain::aggregate::{Address, Scoped};
 use domain::provisioning_run::{Approved, Failure, RunState};
-use domain::{EnvironmentSlot, ProvisioningRun};
+use domain::{EnvironmentSlot, Kind, ProvisioningRun};
 use events::{
     ApprovalId, EnvironmentId, PlanSummary, Principal, Program, ProjectId, PromotionId, ProvisioningKind,
     ProvisioningRunId, ProvisioningState, ReleaseId, SpecificationId, TenantId,
 };
-use ports::rows::By;
+use ports::rows::{Behind, By, Page};
 use ports::{PortError, Store};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +59,7 @@ pub struct RunView {
     pub plan_receipt: Option<String>,
     /// Digest of the apply receipt.
     pub apply_receipt: Option<String>,
-    /// Outputs; secret ones masked.
+    /// Outputs, where one run is asked for; secret ones masked.
     pub outputs: Option<serde_json::Value>,
     /// Digest of the log.
     pub logs_ref: Option<String>,
@@ -154,19 +156,51 @@ pub async fn run(
     Ok(Some(view(&run, slot.as_deref())))
 }
 
-/// Runs of a tenant or of one of its environments, the newest first.
+/// Which runs of a tenant are listed.
+pub enum Listed<'a> {
+    /// Of all its environments or of one, the newest first: those behind a run, or from the newest on.
+    Newest(Option<&'a EnvironmentId>, Option<&'a RunView>),
+    /// Those whose id begins so.
+    Beginning(&'a str),
+}
+
+/// At most `limit` runs of a tenant, without their outputs, which may be long.
 pub async fn runs(
     store: &Store,
     tenant: &TenantId,
-    environment: Option<&EnvironmentId>,
+    listed: Listed<'_>,
+    limit: u32,
 ) -> Result<Vec<RunView>, PortError> {
-    let by = environment.map_or(By::Tenant(tenant), |e| By::Environment(tenant, e));
-    let found = store.find_all::<ProvisioningRun>(by).await?;
-    let slots = store.find_all::<EnvironmentSlot>(by).await?;
-    let slot = |run: &ProvisioningRun| slots.iter().find(|s| s.environment == run.environment);
-    let mut views: Vec<RunView> = found.iter().map(|r| view(r, slot(r))).collect();
-    views.sort_by(|a, b| {
-        b.started_at.cmp(&a.started_at).then(a.provisioning_run_id.cmp(&b.provisioning_run_id))
-    });
-    Ok(views)
+    let mut page = Page { limit, after: None };
+    let mut views = vec![];
+    let mut slots = BTreeMap::new();
+    let key;
+    let by = match listed {
+        Listed::Newest(environment, None) => By::Newest(tenant, environment, Behind::Nothing),
+        Listed::Newest(environment, Some(run)) => {
+            key = Scoped::new(tenant.clone(), run.provisioning_run_id).key(Kind::ProvisioningRun);
+            By::Newest(tenant, environment, Behind::This(run.started_at, &key))
+        }
+        Listed::Beginning(id) => {
+            key = Scoped::new(tenant.clone(), id).key(Kind::ProvisioningRun);
+            By::Beginning(tenant, &key)
+        }
+    };
+    // A piece of a listing may be short, though more follow.
+    loop {
+        let (runs, next) = store.find::<ProvisioningRun>(by, page).await?;
+        for run in runs {
+            if run.completed_at.is_none() && !slots.contains_key(&run.environment) {
+                let slot = Scoped::new(tenant.clone(), run.environment.clone());
+                slots.insert(run.environment.clone(), store.load::<EnvironmentSlot>(&slot).await?);
+            }
+            let slot = slots.get(&run.environment).and_then(Option::as_deref);
+            views.push(RunView { outputs: None, ..view(&run, slot) });
+        }
+        let left = limit.saturating_sub(u32::try_from(views.len()).unwrap_or(u32::MAX));
+        match next {
+            Some(after) if left > 0 => page = Page { limit: left, after: Some(after) },
+            Some(_) | None => return Ok(views),
+        }
+    }
 }

@@ -1,33 +1,31 @@
 //! Applies an allowed or approved plan, once. The claim is a commit; after it Pulumi is started only by whoever
 //! put the intent; everything that the plan rests on is checked again under the environment's lock.
 
+mod start;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::aggregate::{Scoped, Versioned};
-use domain::deployment_specification::SpecificationVersion;
 use domain::environment_slot::SlotCommand;
 use domain::plan::StepOp;
 use domain::provisioning_run::{Failure, FailureReason, PlanRecord, RunCommand, RunRefusal, RunState, Token};
 use domain::receipt::{ApplyReceipt, ApplyResult, PlanReceipt};
-use domain::routing::{Answer, Authority};
-use domain::{DeploymentSpecification, Digest, Environment, EnvironmentSlot, ProvisioningRun};
+use domain::routing::Authority;
+use domain::{Digest, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::{blob_key, run_key};
-use ports::runner::{Access, ApplyJob, ApplyOutcome, Job, Phase, Progress};
-use ports::{
-    Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, PortError, Put, Runner, Secret, SecretBroker,
-};
+use ports::runner::{ApplyJob, ApplyOutcome, Phase, Progress};
+use ports::{Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, Put, Runner, SecretBroker};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{APPLIER, Row};
 use crate::finish::Finisher;
-use crate::inputs::{Resolved, resolve};
 use crate::settings::Settings;
 use crate::turns;
 use crate::work::{Fault, Worker, or_again};
-use crate::workers::planner::{keep_log, need, question};
+use crate::workers::planner::keep_log;
 
 /// The worker.
 pub struct Applier {
@@ -95,17 +93,8 @@ struct Claimed<'a> {
     run: &'a Versioned<ProvisioningRun>,
     plan: &'a PlanRecord,
     token: &'a Token,
+    since: DateTime<Utc>,
     authority: &'a Authority,
-}
-
-/// What a start needs of what the plan left.
-struct Needed {
-    state: Option<Vec<u8>>,
-    plan_file: Vec<u8>,
-    stack_config: Vec<u8>,
-    passphrase: Secret,
-    /// What is gone for good, and what to restore.
-    missing: Vec<String>,
 }
 
 impl Worker for Applier {
@@ -133,13 +122,13 @@ impl Worker for Applier {
             }
             run = self.finisher.store.need::<ProvisioningRun>(&id).await?;
         }
-        let (RunState::Applying { token, authority, .. }, Some(plan)) = (&run.state, &run.plan) else {
+        let (RunState::Applying { token, since, authority, .. }, Some(plan)) = (&run.state, &run.plan) else {
             if run.state.is_final() {
                 self.runner.clean(run.id, Phase::Apply).await?;
             }
             return Ok(ApplyReport::Nothing);
         };
-        let claimed = Claimed { run: &run, plan, token, authority };
+        let claimed = Claimed { run: &run, plan, token, since: *since, authority };
         if let Some(outcome) = self.finisher.outcome(&run).await? {
             self.finisher.follow(&run, &outcome, cx).await?;
             return Ok(ApplyReport::Ended { applied: outcome.applied });
@@ -153,9 +142,8 @@ impl Worker for Applier {
         if may_start && let Some(failure) = self.refusal(&claimed, planned, &inputs, &needed).await? {
             return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
         }
-        // Values go along for redaction even where nothing is started any more.
-        let secrets = inputs.map(|i| i.secrets).unwrap_or_default();
-        let job = self.job(&claimed, secrets, needed, changing, may_start, cx);
+        let (secrets, lost_secrets) = self.to_mask(&claimed, inputs).await?;
+        let job = ApplyJob { lost_secrets, ..self.job(&claimed, secrets, needed, changing, may_start, cx) };
         match self.runner.apply(&job).await? {
             Progress::Running => Ok(ApplyReport::Started),
             Progress::Finished(mut outcome) => {
@@ -256,162 +244,6 @@ impl Applier {
         let key = run_key(&run.tenant, run.id, "intent");
         let put = self.finisher.receipts.put_once(&key, &domain::digest::canonical(&intent)?).await?;
         Ok(matches!(put, Put::Created | Put::Same))
-    }
-
-    /// What moved since the plan, or None (Rule 13).
-    async fn moved(
-        &self,
-        claimed: &Claimed<'_>,
-        planned: Option<PlanReceipt>,
-        inputs: &Result<Resolved, String>,
-    ) -> Result<Option<String>, Fault> {
-        let store = &self.finisher.store;
-        let run = claimed.run;
-        let slot = Scoped::new(run.tenant.clone(), run.environment.clone());
-        let slot = store.need::<EnvironmentSlot>(&slot).await?;
-        let head = slot.state_of(run.specification).map(|h| h.digest.clone());
-        if head != claimed.plan.state_head {
-            return Ok(Some("the state has moved since it was planned".to_owned()));
-        }
-        let inputs = match inputs {
-            Ok(inputs) => inputs,
-            Err(problem) => return Ok(Some(problem.clone())),
-        };
-        let differences = claimed.plan.inputs.differences(&inputs.bound);
-        if !differences.is_empty() {
-            return Ok(Some(differences.join("; ")));
-        }
-        if let Err(refusal) = run.authority(self.clock.now()) {
-            return Ok(Some(refusal.to_string()));
-        }
-        self.ineligible(claimed, planned).await
-    }
-
-    /// Why the policies of now don't let it through any more, or None.
-    async fn ineligible(
-        &self,
-        claimed: &Claimed<'_>,
-        planned: Option<PlanReceipt>,
-    ) -> Result<Option<String>, Fault> {
-        let Some(receipt) = planned else {
-            return Ok(Some("its plan receipt is missing or was changed".to_owned()));
-        };
-        let asked = question(claimed.run, receipt.inputs.class, receipt.steps, &claimed.plan.summary);
-        let verdict = self.policy.may_apply(&asked).await?;
-        let by_policy = matches!(claimed.authority, Authority::Policy { .. });
-        Ok(match verdict.answer {
-            Answer::Forbid => Some(format!("policy {} forbids it now", verdict.policies.join(", "))),
-            Answer::NoAnswer if by_policy => Some("no policy allows it any more".to_owned()),
-            Answer::NoAnswer | Answer::Allow => None,
-        })
-    }
-
-    /// What the program reads now, or which reference names nothing any more.
-    async fn inputs(&self, run: &ProvisioningRun) -> Result<Result<Resolved, String>, Fault> {
-        let store = &self.finisher.store;
-        let environment = store.need::<Environment>(&run.environment).await?;
-        let version = SpecificationVersion {
-            tenant: run.tenant.clone(),
-            id: run.specification,
-            version: run.specification_version,
-        };
-        let specification = store.need::<DeploymentSpecification>(&version).await?;
-        match resolve(&specification, &environment, &*self.config, &*self.secrets, &*self.runner).await {
-            Ok(inputs) => Ok(Ok(inputs)),
-            Err(crate::inputs::InputError::Port(e)) => Err(e.into()),
-            Err(e) => Ok(Err(e.to_string())),
-        }
-    }
-
-    /// Why it isn't started: something moved since the plan, or something that it needs is gone.
-    async fn refusal(
-        &self,
-        claimed: &Claimed<'_>,
-        planned: Option<PlanReceipt>,
-        inputs: &Result<Resolved, String>,
-        needed: &Needed,
-    ) -> Result<Option<Failure>, Fault> {
-        if let Some(moved) = self.moved(claimed, planned, inputs).await? {
-            let again = format!("plan again with `runtime-cloud plan --rerun {}`", claimed.run.id);
-            let message = format!("{moved}; nothing was touched: {again}");
-            return Ok(Some(Failure { reason: FailureReason::PlanStale, message }));
-        }
-        let missing = Some(needed.missing.join("; ")).filter(|missing| !missing.is_empty());
-        Ok(missing.map(|missing| {
-            let message = format!("{missing}; nothing was touched, so plan again after that");
-            Failure { reason: FailureReason::ApplyFailed, message }
-        }))
-    }
-
-    /// Reads what the plan left. What is gone for good is named: a start is refused with it, and an apply that runs
-    /// already is followed without it.
-    async fn needed(&self, claimed: &Claimed<'_>) -> Result<Needed, Fault> {
-        let (run, plan) = (claimed.run, claimed.plan);
-        let artifacts = &*self.finisher.artifacts;
-        let mut missing = vec![];
-        let mut or_missing = |found: Result<Vec<u8>, PortError>| match found {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.is_temporary() => Err(Fault::from(e)),
-            Err(e) => {
-                missing.push(e.chain());
-                Ok(None)
-            }
-        };
-        let state = match &plan.state_head {
-            Some(head) => or_missing(need(artifacts, "state", head).await)?,
-            None => None,
-        };
-        let plan_file = or_missing(need(artifacts, "plan file", &plan.plan_digest).await)?;
-        let stack_config = or_missing(need(artifacts, "stack configuration", &plan.stack_config).await)?;
-        // The plan was made with it: a new one would open nothing.
-        let passphrase = match self.secrets.passphrase(&run.tenant, &run.environment, false).await {
-            Ok(passphrase) => passphrase,
-            Err(e) if e.is_temporary() => return Err(e.into()),
-            Err(e) => {
-                missing.push(e.chain());
-                Secret::new(String::new())
-            }
-        };
-        Ok(Needed {
-            state,
-            plan_file: plan_file.unwrap_or_default(),
-            stack_config: stack_config.unwrap_or_default(),
-            passphrase,
-            missing,
-        })
-    }
-
-    fn job(
-        &self,
-        claimed: &Claimed<'_>,
-        secrets: BTreeMap<String, Secret>,
-        needed: Needed,
-        changing: Vec<String>,
-        may_start: bool,
-        cx: &Cx,
-    ) -> ApplyJob {
-        let run = claimed.run;
-        ApplyJob {
-            job: Job {
-                run: run.id,
-                attempt: 1,
-                tenant: run.tenant.clone(),
-                environment: run.environment.clone(),
-                program: run.program.clone(),
-                config: BTreeMap::new(),
-                secrets,
-                secret_versions: claimed.plan.inputs.secrets.clone(),
-                identity: claimed.plan.inputs.identity.clone(),
-                access: Access::default(),
-                passphrase: needed.passphrase,
-                state: needed.state,
-                deadline: cx.now + self.limit(&changing),
-            },
-            plan_file: needed.plan_file,
-            stack_config: needed.stack_config,
-            changing,
-            may_start,
-        }
     }
 
     /// A stop that somebody asked for ends as cancelled.

@@ -263,6 +263,9 @@ impl Planner {
             config: inputs.config.clone(),
             secrets: inputs.secrets.clone(),
             secret_versions: inputs.bound.secrets.clone(),
+            inputs: inputs.bound.hash().map_err(|e| {
+                PortError::broken_by("the inputs of a plan can't be written", "report this", e)
+            })?,
             identity: inputs.bound.identity.clone(),
             access: Access::default(),
             passphrase: self.secrets.passphrase(&run.tenant, &run.environment, !encrypted).await?,

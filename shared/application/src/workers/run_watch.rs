@@ -120,7 +120,11 @@ impl RunWatch {
             }
         }
         let mut due = BTreeMap::<(TenantId, EnvironmentId), Vec<ProvisioningRunId>>::new();
-        for hint in self.store.find_all::<ProvisioningRun>(By::Due(cx.now)).await? {
+        let (hints, unreadable) = self.store.find_readable::<ProvisioningRun>(By::Due(cx.now)).await?;
+        for error in unreadable {
+            tracing::error!(error = %error.chain(), "a due run can't be looked at");
+        }
+        for hint in hints {
             due.entry((hint.tenant, hint.environment)).or_default().push(hint.id);
         }
         for ((tenant, environment), mut runs) in due {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::aggregate::{Address, Scoped};
 use domain::provisioning_run::RunCommand;
 use domain::{Aggregate, EnvironmentSlot, Kind, ProvisioningRun};
 use events::{EnvironmentId, TenantId};
-use ports::{By, Commit, Page};
+use ports::{Behind, By, Commit, Page};
 
 use super::{Database, until};
 use crate::sample::Sample;
@@ -15,7 +16,9 @@ crate::case::table! {
     /// Each with a fresh database.
     Database:
     a_tenant_finds_its_own_page_by_page,
-    an_environment_finds_its_own,
+    the_newest_come_first_page_by_page,
+    the_newest_behind_one_follow_it,
+    the_beginning_of_an_id_finds_its_own,
     what_has_ended_lives_no_more,
     what_is_due_is_found_and_nothing_else,
     a_page_that_is_just_full_ends,
@@ -43,7 +46,7 @@ async fn pages<A: Aggregate>(db: &Database, by: By<'_>, limit: u32) -> Vec<Strin
             Some(next) => after = Some(next),
         }
     }
-    let ordered = !matches!(by, By::All | By::Due(_));
+    let ordered = !matches!(by, By::All | By::Due(_) | By::Newest(..));
     assert!(!ordered || keys.windows(2).all(|w| w[0] < w[1]), "{keys:?}");
     let distinct: BTreeSet<&String> = keys.iter().collect();
     assert_eq!(distinct.len(), keys.len(), "{keys:?}");
@@ -52,6 +55,10 @@ async fn pages<A: Aggregate>(db: &Database, by: By<'_>, limit: u32) -> Vec<Strin
 
 async fn counts<A: Aggregate>(db: &Database, by: By<'_>, limit: u32, expected: usize) {
     until("the index", || async { pages::<A>(db, by, limit).await.len() == expected }).await;
+}
+
+async fn lists<A: Aggregate>(db: &Database, by: By<'_>, limit: u32, expected: &[String]) {
+    until("the index", || async { pages::<A>(db, by, limit).await == expected }).await;
 }
 
 async fn a_tenant_finds_its_own_page_by_page(db: Database) {
@@ -68,12 +75,70 @@ async fn a_tenant_finds_its_own_page_by_page(db: Database) {
     assert_eq!((all.len(), ids.len()), (23, 23));
 }
 
-async fn an_environment_finds_its_own(db: Database) {
-    runs(&db, "acme", "e1", 0..4).await;
-    runs(&db, "acme", "e2", 10..13).await;
-    runs(&db, "other", "e1", 20..22).await;
+/// When the run of a number begins: not in the order of the numbers, and sometimes two at once.
+fn begins(number: u32) -> DateTime<Utc> {
+    Sample::now() + TimeDelta::milliseconds(i64::from(number * 7 % 5))
+}
+
+async fn begun(db: &Database, tenant: &str, environment: &str, numbers: std::ops::Range<u32>) {
+    for n in numbers {
+        let run = Sample::run_begun(tenant, environment, n, begins(n));
+        db.written(Commit::of(run, &db.sample.cx())).await;
+    }
+}
+
+/// The keys of runs, as they must be listed.
+fn newest_first(tenant: &str, numbers: impl Iterator<Item = u32>) -> Vec<String> {
+    let key = |n| Scoped::new(Sample::tenant(tenant), Sample::run_id(n)).key(Kind::ProvisioningRun).text;
+    let mut runs: Vec<_> = numbers.map(|n| (begins(n), key(n))).collect();
+    runs.sort();
+    runs.into_iter().rev().map(|(_, key)| key).collect()
+}
+
+async fn the_newest_come_first_page_by_page(db: Database) {
+    begun(&db, "acme", "e1", 0..12).await;
+    begun(&db, "acme", "e2", 20..23).await;
+    begun(&db, "other", "e1", 30..32).await;
+    db.written(Commit::of(Sample::slot("acme", "e1"), &db.sample.cx())).await;
     let (tenant, environment) = (Sample::tenant("acme"), EnvironmentId::new("e1").unwrap());
-    counts::<ProvisioningRun>(&db, By::Environment(&tenant, &environment), 3, 4).await;
+    for limit in [1, 4, 12, 100] {
+        let all = By::Newest(&tenant, None, Behind::Nothing);
+        lists::<ProvisioningRun>(&db, all, limit, &newest_first("acme", (0..12).chain(20..23))).await;
+        let one = By::Newest(&tenant, Some(&environment), Behind::Nothing);
+        lists::<ProvisioningRun>(&db, one, limit, &newest_first("acme", 0..12)).await;
+    }
+    // What has no such time is in no such list.
+    lists::<EnvironmentSlot>(&db, By::Newest(&tenant, None, Behind::Nothing), 5, &[]).await;
+}
+
+async fn the_newest_behind_one_follow_it(db: Database) {
+    begun(&db, "acme", "e1", 0..8).await;
+    begun(&db, "acme", "e2", 8..11).await;
+    begun(&db, "other", "e1", 20..22).await;
+    let (tenant, environment) = (Sample::tenant("acme"), EnvironmentId::new("e1").unwrap());
+    for (of, numbers) in [(None, 0..11), (Some(&environment), 0..8)] {
+        let all = newest_first("acme", numbers.clone());
+        for number in numbers {
+            let key = Scoped::new(tenant.clone(), Sample::run_id(number)).key(Kind::ProvisioningRun);
+            let place = all.iter().position(|k| *k == key.text).unwrap();
+            let by = By::Newest(&tenant, of, Behind::This(begins(number), &key));
+            lists::<ProvisioningRun>(&db, by, 3, &all[place + 1..]).await;
+        }
+    }
+}
+
+async fn the_beginning_of_an_id_finds_its_own(db: Database) {
+    runs(&db, "acme", "e1", 0..20).await;
+    runs(&db, "other", "e1", 40..50).await;
+    let tenant = Sample::tenant("acme");
+    let beginning = |id: &str| Scoped::new(tenant.clone(), id.to_owned()).key(Kind::ProvisioningRun);
+    let whole = Sample::run_id(16).to_string();
+    // Its id ends in 11, as hexadecimal; of those that end in 1_ there are 10 to 14.
+    for (id, expected) in [(&whole[..35], 5), (&whole[..], 1), (&whole[..8], 20), ("f", 0), ("%", 0)] {
+        counts::<ProvisioningRun>(&db, By::Beginning(&tenant, &beginning(id)), 4, expected).await;
+    }
+    let other = Sample::tenant("other");
+    counts::<ProvisioningRun>(&db, By::Beginning(&other, &beginning(&whole[..8])), 4, 0).await;
 }
 
 async fn what_has_ended_lives_no_more(db: Database) {
@@ -89,7 +154,8 @@ async fn what_has_ended_lives_no_more(db: Database) {
     let cancel = RunCommand::Cancel { by, reason: "enough".to_owned() };
     db.written(Commit::of(run.decide(cancel, Sample::now()).unwrap(), &db.sample.cx())).await;
     counts::<ProvisioningRun>(&db, living, 3, 3).await;
-    counts::<ProvisioningRun>(&db, By::Environment(&tenant, &environment), 3, 4).await;
+    let all = By::Newest(&tenant, Some(&environment), Behind::Nothing);
+    counts::<ProvisioningRun>(&db, all, 3, 4).await;
 }
 
 async fn what_is_due_is_found_and_nothing_else(db: Database) {
@@ -132,7 +198,8 @@ async fn hostile_names_find_only_themselves(db: Database) {
     for name in names {
         let (tenant, environment) = (TenantId::new(name).unwrap(), EnvironmentId::new(name).unwrap());
         counts::<EnvironmentSlot>(&db, By::Tenant(&tenant), 5, 1).await;
-        counts::<EnvironmentSlot>(&db, By::Environment(&tenant, &environment), 5, 1).await;
+        let key = Scoped::new(tenant.clone(), environment.clone()).key(Kind::EnvironmentSlot);
+        counts::<EnvironmentSlot>(&db, By::Beginning(&tenant, &key), 5, 1).await;
     }
     counts::<EnvironmentSlot>(&db, By::All, 4, names.len()).await;
 }

@@ -76,8 +76,8 @@ async fn many_writers_of_the_same_bytes_agree(receipts: Subject) {
 }
 
 async fn strange_names_are_names(receipts: Subject) {
-    let long = "é".repeat(128);
-    let almost = format!("{}e", "é".repeat(127));
+    let long = "é".repeat(50);
+    let almost = format!("{}e", "é".repeat(49));
     let names = ["a/b", "..", ".", "%", "a%2Fb", "a b", "\"'\\", "🚀", "A", "a", &long, &almost];
     let run = ProvisioningRunId(Uuid::from_u128(1));
     let receipt = Digest::of(b"x");
