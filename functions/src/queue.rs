@@ -96,8 +96,7 @@ impl Queues {
         let mut delivery = self.queue.delivery(queue, record(message)).await?;
         let Some(consumer) = self.consumers.iter().find(|c| c.row().name == queue) else {
             let why = "this function doesn't read that queue: see its event source mappings";
-            self.queue.bury(&delivery, why).await?;
-            return Ok(Came::Dead);
+            return self.put_aside(&delivery, why).await;
         };
         if self.queue.queues.standard.iter().any(|s| s == queue) {
             // A rule of the bus has sent it.
@@ -109,12 +108,15 @@ impl Queues {
                     delivery.message.body = serde_json::to_vec(&envelope).unwrap_or_default();
                 }
                 Err(e) => {
-                    let dead = self.queue.bury(&delivery, &e.chain()).await?;
-                    return Ok(if dead { Came::Dead } else { Came::Done });
+                    return self.put_aside(&delivery, &e.chain()).await;
                 }
             }
         }
         self.deliver(&**consumer, &delivery, deadline).await
+    }
+
+    async fn put_aside(&self, delivery: &Delivery, why: &str) -> Result<Came, PortError> {
+        Ok(if self.queue.bury(delivery, why).await? { Came::Dead } else { Came::Again })
     }
 
     async fn deliver(
@@ -149,9 +151,9 @@ impl Queues {
             }
         };
         Ok(match settle(row, &self.queue, delivery, attempt, fault).await? {
-            Settled::Again => Came::Again,
             Settled::Dead => Came::Dead,
-            Settled::Lost => Came::Done,
+            // Whoever has it meanwhile deletes it: said to be done, it would go with whatever they still do.
+            Settled::Again | Settled::Lost => Came::Again,
         })
     }
 }

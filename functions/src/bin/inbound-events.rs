@@ -1,6 +1,7 @@
 //! The door of everything that the buses send: events for the handlers, and what the jobs' bucket tells.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
@@ -9,6 +10,9 @@ use runtime_cloud_functions::door::{DoorError, SystemClock, cannot_begin, deadli
 use runtime_cloud_functions::queue::{Queues, failure, record};
 use runtime_cloud_functions::runner_finished;
 use runtime_cloud_functions::wiring::{Account, RUNNER_FINISHED, handlers};
+
+/// Between two deliveries of what could not be settled.
+const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -39,12 +43,19 @@ async fn main() -> Result<(), Error> {
 async fn wake(queues: &Queues, message: aws_lambda_events::sqs::SqsMessage, response: &mut SqsBatchResponse) {
     let id = message.message_id.clone().unwrap_or_default();
     let delivery = record(message).delivery(RUNNER_FINISHED, 0);
-    let sent = match runner_finished::message(&delivery.message.body) {
-        Ok(message) => queues.queue.send(&message).await,
-        Err(fault) => queues.queue.bury(&delivery, &ports::error::chain(&fault)).await.map(|_| ()),
+    let settled = match runner_finished::message(&delivery.message.body) {
+        Ok(message) => queues.queue.send(&message).await.map(|()| true),
+        Err(fault) => queues.queue.bury(&delivery, &ports::error::chain(&fault)).await,
     };
-    if let Err(e) = sent {
+    if let Ok(true) = settled {
+        return;
+    }
+    response.batch_item_failures.push(failure(id.clone()));
+    if let Err(e) = settled {
         tracing::warn!(message = id, error = %e.chain(), "not settled; it comes again");
-        response.batch_item_failures.push(failure(id));
+        // Soon: a run waits for it.
+        if let Err(e) = queues.queue.retry(&delivery, SOON, false).await {
+            tracing::warn!(message = id, error = %e.chain(), "it comes again when its queue shows it");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Environments.
 
 use ::events::EnvironmentId;
-use application::queries::{ChainReport, list_lags, verify_receipts};
+use application::queries::{Chain, ChainReport};
 use axum::Json;
 use axum::extract::State;
 use domain::aggregate::Scoped;
@@ -95,13 +95,15 @@ pub(crate) async fn verify(
     Path(environment): Path<EnvironmentId>,
 ) -> Result<Json<ChainReport>, Problem> {
     need(&api, &caller, &environment).await?;
+    let mut chain = Chain::load(&api.store, &caller.tenant, &environment).await?;
     for _ in 0..LOOKS {
-        if !list_lags(&api.store, &caller.tenant, &environment).await? {
+        if !chain.lags() {
             break;
         }
         tokio::time::sleep(LAG).await;
+        chain = Chain::load(&api.store, &caller.tenant, &environment).await?;
     }
-    Ok(Json(verify_receipts(&api.store, &*api.receipts, &caller.tenant, &environment).await?))
+    Ok(Json(chain.verify(&*api.receipts).await?))
 }
 
 #[derive(Deserialize)]

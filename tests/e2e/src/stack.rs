@@ -136,7 +136,9 @@ impl Stack {
         let said = || {
             let log = self.emulator.log();
             let lines: Vec<&str> = log.lines().collect();
-            lines.iter().skip(lines.len().saturating_sub(200)).map(|line| format!("{line}\n")).collect()
+            let last: String =
+                lines.iter().skip(lines.len().saturating_sub(200)).map(|line| format!("{line}\n")).collect();
+            format!("{:#?}\n{last}", self.runs(environment))
         };
         poll_with(&format!("a run of {environment} to be {state}"), said, || {
             let runs = self.runs(environment);

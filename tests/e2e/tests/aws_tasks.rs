@@ -29,17 +29,18 @@ static DEPLOYED: LazyLock<Deployed> = LazyLock::new(|| {
 });
 
 impl Deployed {
-    fn tasks<'a>(&'a self, repository: &Repository) -> Tasks<'a> {
-        Tasks::of(&self.stack.emulator, STACK, &self.root, &repository.path())
-    }
-
-    /// A promotion to an environment of its own, up to the task that ECS is asked for.
-    fn promoted(&self, environment: &str, repository: &Repository) -> String {
+    /// A promotion to an environment of its own, up to the task that ECS is asked for: its run, and the task.
+    fn promoted(&self, environment: &str, repository: &Repository) -> (String, Tasks<'_>, String) {
         let commit = repository.program(TWO_FILES);
         self.stack.environment(environment, "development");
         self.stack.promote(&Stack::promotion(environment, repository, &commit, false));
-        let run = self.stack.run_in(environment, "Applying");
-        id(&run)
+        let run = id(&self.stack.run_in(environment, "Applying"));
+        let tasks = Tasks::of(&self.stack.emulator, STACK, &self.root, &repository.path());
+        let task = poll("the task", || {
+            let mut wanted = tasks.wanted().into_iter();
+            wanted.find(|arn| tasks.described(arn)["overrides"].to_string().contains(&run))
+        });
+        (run, tasks, task)
     }
 
     fn job(&self, environment: &str, run: &str, file: &str) -> Option<Value> {
@@ -49,21 +50,11 @@ impl Deployed {
     }
 }
 
-/// The task of a run, once ECS was asked for it.
-fn task_of(tasks: &Tasks<'_>, run: &str) -> String {
-    poll("the task", || {
-        let mut wanted = tasks.wanted().into_iter();
-        wanted.find(|arn| tasks.described(arn)["overrides"].to_string().contains(run))
-    })
-}
-
 #[test]
 fn an_apply_runs_in_a_task_with_keys_that_nobody_else_opens() {
     let deployed = &*DEPLOYED;
     let repository = Repository::new();
-    let run = deployed.promoted("tasks", &repository);
-    let tasks = deployed.tasks(&repository);
-    let arn = task_of(&tasks, &run);
+    let (run, tasks, arn) = deployed.promoted("tasks", &repository);
     let ordered = deployed.job("tasks", &run, "in/ordered.json").expect("the order");
     assert_eq!(ordered["place"], "task");
 
@@ -111,9 +102,7 @@ fn swapped(task: &RunningTask, run: &str) -> Value {
 fn a_task_that_died_is_silent_until_ecs_says_that_it_has_stopped() {
     let deployed = &*DEPLOYED;
     let repository = Repository::new();
-    let run = deployed.promoted("dies", &repository);
-    let tasks = deployed.tasks(&repository);
-    let arn = task_of(&tasks, &run);
+    let (run, tasks, arn) = deployed.promoted("dies", &repository);
     let mut task = tasks.start(&arn);
     until("the task to claim its job", || deployed.job("dies", &run, "out/claim.json").is_some());
     task.kill();

@@ -63,7 +63,7 @@ impl Emulator {
                 ("EDGE_PORT", &port_text),
                 ("IOT_MTLS_ENABLED", "0"),
                 ("SFTP_ENABLED", "0"),
-                ("LOG_LEVEL", "WARNING"),
+                ("LOG_LEVEL", "INFO"),
                 ("AWS_ENDPOINT_URL", for_functions),
                 ("NO_COLOR", "1"),
             ])

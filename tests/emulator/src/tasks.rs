@@ -127,9 +127,20 @@ impl RunningTask {
         self.child.wait().is_ok_and(|status| status.success())
     }
 
-    /// It dies, with everything in it.
+    /// It dies, with everything in it: the kernel ends a container with its first process. That one gave up its rights,
+    /// and so it outlives whoever has started it.
     pub fn kill(&mut self) {
-        drop(self.child.kill());
+        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        let id = self.child.id();
+        let first = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let first: Vec<&str> = first.split_whitespace().collect();
+        if first.is_empty() {
+            drop(self.child.kill());
+        } else {
+            drop(Command::new("kill").arg("-KILL").args(first).status());
+        }
         drop(self.child.wait());
     }
 

@@ -6,4 +6,4 @@ pub mod verify_receipts;
 
 pub use checks::{Check, checks};
 pub use runs::{Listed, RunView};
-pub use verify_receipts::{ChainReport, list_lags, verify_receipts};
+pub use verify_receipts::{Chain, ChainReport};

@@ -142,8 +142,8 @@ impl Worker for Applier {
         if may_start && let Some(failure) = self.refusal(&claimed, planned, &inputs, &needed).await? {
             return self.end(&claimed, nothing(failure), ApplyResult::NotStarted, began, cx).await;
         }
-        let (secrets, lost_secrets) = self.to_mask(&claimed, inputs).await?;
-        let job = ApplyJob { lost_secrets, ..self.job(&claimed, secrets, needed, changing, may_start, cx) };
+        let to_mask = self.to_mask(&claimed, inputs).await?;
+        let job = self.job(&claimed, to_mask, needed, changing, may_start, cx);
         match self.runner.apply(&job).await? {
             Progress::Running => Ok(ApplyReport::Started),
             Progress::Finished(mut outcome) => {

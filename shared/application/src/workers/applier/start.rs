@@ -179,13 +179,14 @@ impl Applier {
     pub(super) fn job(
         &self,
         claimed: &Claimed<'_>,
-        secrets: BTreeMap<String, Secret>,
+        to_mask: (BTreeMap<String, Secret>, Vec<String>),
         needed: Needed,
         changing: Vec<String>,
         may_start: bool,
         cx: &Cx,
     ) -> ApplyJob {
         let run = claimed.run;
+        let (secrets, lost_secrets) = to_mask;
         ApplyJob {
             job: Job {
                 run: run.id,
@@ -207,7 +208,7 @@ impl Applier {
             stack_config: needed.stack_config,
             changing,
             since: claimed.since,
-            lost_secrets: vec![],
+            lost_secrets,
             may_start,
         }
     }
