@@ -16,7 +16,7 @@ use domain::routing::Authority;
 use domain::{Digest, EnvironmentSlot, ProvisioningRun};
 use events::{EnvironmentId, ProvisioningRunId, TenantId};
 use ports::receipts::{blob_key, run_key};
-use ports::runner::{ApplyJob, ApplyOutcome, Phase, Progress};
+use ports::runner::{ApplyOutcome, Phase, Progress};
 use ports::{Clock, Commit, ConfigPlatform, Cx, Ids, PolicyEngine, Put, Runner, SecretBroker};
 use serde::{Deserialize, Serialize};
 
