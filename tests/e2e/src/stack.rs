@@ -147,9 +147,13 @@ impl Stack {
         })
     }
 
-    /// Dead letters of a queue.
+    /// Dead letters of a queue, by its name in the account: `Planner.fifo`.
     pub fn dead(&self, queue: &str) -> Vec<Value> {
-        let url = format!("{}{STACK}-{queue}-dead", self.emulator.queue_url_prefix());
+        let dead = match queue.strip_suffix(".fifo") {
+            Some(worker) => format!("{worker}-dead.fifo"),
+            None => format!("{queue}-dead"),
+        };
+        let url = format!("{}{STACK}-{dead}", self.emulator.queue_url_prefix());
         let asked = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0,
                            "MessageAttributeNames": ["All"]});
         self.emulator.sqs("ReceiveMessage", &asked)["Messages"].as_array().cloned().unwrap_or_default()

@@ -63,14 +63,30 @@ fn a_poisoned_message_is_put_aside_and_those_behind_it_are_handled() {
     stack.promote(&Stack::promotion("poisoned", &repository, &commit, false));
     stack.run_in("poisoned", "Applied");
     let dead = poll("the dead letter", || {
-        let url = format!("{}{STACK}-Planner-dead.fifo", stack.emulator.queue_url_prefix());
-        let asked = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0,
-                           "MessageAttributeNames": ["All"]});
-        let messages = stack.emulator.sqs("ReceiveMessage", &asked)["Messages"].as_array().cloned()?;
-        messages.into_iter().find(|m| m["Body"].to_string().contains("poison"))
+        stack.dead("Planner.fifo").into_iter().find(|m| m["Body"].to_string().contains("poison"))
     });
     let reason = dead["MessageAttributes"]["reason"]["StringValue"].as_str().unwrap_or_default();
     assert!(reason.contains("tenant"), "it names the field that is missing: {dead}");
+}
+
+#[test]
+fn what_somebody_else_has_meanwhile_is_never_said_to_be_done() {
+    let (stack, _) = &*DEPLOYED;
+    for (function, queue) in [
+        ("planner", "Planner.fifo"),
+        ("inbound-events", "ProvisionPromotion"),
+        ("inbound-events", "RunnerFinished"),
+    ] {
+        let id = fresh();
+        let lost = json!({"messageId": id, "receiptHandle": "of-before", "body": format!("rubbish {id}"),
+                          "attributes": {"ApproximateReceiveCount": "1", "MessageGroupId": "acme/lost"},
+                          "eventSource": "aws:sqs", "awsRegion": "us-east-1",
+                          "eventSourceARN": format!("arn:aws:sqs:us-east-1:000000000000:{STACK}-{queue}")});
+        let answer = stack.emulator.invoke(&format!("{STACK}-{function}"), &json!({"Records": [lost]}));
+        assert_eq!(answer, json!({"batchItemFailures": [{"itemIdentifier": id}]}), "{queue}");
+        let dead = stack.dead(queue);
+        assert!(!dead.iter().any(|letter| letter.to_string().contains(&id)), "{queue}");
+    }
 }
 
 #[test]
