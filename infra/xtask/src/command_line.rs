@@ -20,6 +20,8 @@ cargo xtask COMMAND
                        where the stack had some,
                        --parameter NAME=VALUE for any other parameter of template.yaml;
                        --endpoint URL deploys to an emulator, with --development from an unoptimised build
+  functions            only builds the functions to where template.yaml looks for them, for `sam deploy`, and prints the
+                       parameter that says for which machines: --target TRIPLE
   emulator [PORT]      runs an AWS emulator on 127.0.0.1, port 4566 unless another is given, until it is ended
   publish-tools        only publishes Pulumi and its plugins, and prints the two parameters of template.yaml that name
                        them: --stack NAME, --endpoint URL, --plugins DIR|none
@@ -41,6 +43,7 @@ enum Asked {
     Lint { advisories: bool },
     Tools,
     Deploy(Wanted),
+    Functions(Wanted),
     PublishTools(Wanted),
     Emulator(u16),
     Package(package::Wanted),
@@ -65,6 +68,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Asked::Lint { advisories } => lint::run(advisories),
         Asked::Tools => pulumi::show(),
         Asked::Deploy(wanted) => deploy::run(&wanted),
+        Asked::Functions(wanted) => deploy::build_alone(&wanted),
         Asked::Emulator(port) => emulator::serve(port),
         Asked::PublishTools(wanted) => deploy::publish_alone(&wanted),
         Asked::Package(wanted) => package::run(&wanted),
@@ -87,6 +91,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, Stop> {
     }
     if command == "deploy" {
         return Wanted::parse(&rest).map(Asked::Deploy);
+    }
+    if command == "functions" {
+        return Wanted::parse(&rest).map(Asked::Functions);
     }
     if command == "emulator" {
         return match rest.as_slice() {
@@ -148,6 +155,7 @@ mod tests {
         assert_eq!(asked("weigh"), Ok(Asked::Weigh { folder: None }));
         assert_eq!(asked("emulator"), Ok(Asked::Emulator(4566)));
         assert_eq!(asked("emulator 14566"), Ok(Asked::Emulator(14566)));
+        assert_eq!(asked("functions"), Ok(Asked::Functions(Wanted::default())));
         assert_eq!(asked("publish-tools"), Ok(Asked::PublishTools(Wanted::default())));
     }
 

@@ -238,7 +238,15 @@ pub fn run(wanted: &Wanted) -> Result<u8, Stop> {
     Ok(0)
 }
 
-/// `cargo xtask publish-tools`: what deploy does of it, for who deploys by other means.
+/// `cargo xtask functions`: what deploy does of it, for who deploys by other means.
+pub fn build_alone(wanted: &Wanted) -> Result<u8, Stop> {
+    let staged = stage(&Workspace::find()?, wanted)?;
+    eprintln!("{}", staged.display());
+    println!("Architecture={}", wanted.architecture());
+    Ok(0)
+}
+
+/// `cargo xtask publish-tools`: the same of the tools.
 pub fn publish_alone(wanted: &Wanted) -> Result<u8, Stop> {
     let workspace = Workspace::find()?;
     let aws = Aws { program: emulator::get(&workspace)?.join("aws"), endpoint: wanted.endpoint.clone() };
