@@ -57,7 +57,7 @@ pub enum EnvelopeError {
         problem: String,
     },
     /// The payload lacks a field or has a wrong one.
-    #[error("{topic}: field data.{field}: {problem}")]
+    #[error("{topic}: field {field}: {problem}")]
     Field {
         /// The event's topic.
         topic: String,
@@ -112,10 +112,17 @@ impl Envelope {
 
     /// Reads the payload as one inbound event.
     pub fn read<T: InboundData>(&self) -> Result<T, EnvelopeError> {
-        serde_path_to_error::deserialize(&self.data).map_err(|e| EnvelopeError::Field {
-            topic: self.topic.clone(),
-            field: e.path().to_string(),
-            problem: e.inner().to_string(),
+        let refused = |field, problem| EnvelopeError::Field { topic: self.topic.clone(), field, problem };
+        // The parser would take a list as its fields in their order.
+        if !self.data.is_object() {
+            return Err(refused("data".to_owned(), "it must be an object".to_owned()));
+        }
+        serde_path_to_error::deserialize(&self.data).map_err(|e| {
+            let field = match e.path().to_string().as_str() {
+                "." => "data".to_owned(),
+                path => format!("data.{path}"),
+            };
+            refused(field, e.inner().to_string())
         })
     }
 

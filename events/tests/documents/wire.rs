@@ -98,6 +98,18 @@ fn a_wrong_field_of_an_inbound_event_is_refused_by_its_path() {
         let error = Inbound::read(&sample.envelope).unwrap_err().to_string();
         assert!(error.contains(&format!("data.{path}:")), "{error}");
     }
+    // As a list its fields would come in some order.
+    let mut sample = five().remove(0);
+    let values: Vec<_> = sample.envelope.data.as_object().unwrap().values().cloned().collect();
+    for wrong in [json!(values), json!("text"), json!(null)] {
+        sample.envelope.data = wrong;
+        let error = Inbound::read(&sample.envelope).unwrap_err().to_string();
+        assert!(error.contains("field data: it must be an object"), "{error}");
+    }
+    // What is missing is missing in all of it.
+    sample.envelope.data = json!({});
+    let error = Inbound::read(&sample.envelope).unwrap_err().to_string();
+    assert!(error.contains("field data: missing field"), "{error}");
     // A branch is refused with how to resolve it.
     let mut sample = five().remove(0);
     sample.envelope.data["program"]["commit"] = json!("main");

@@ -118,7 +118,10 @@ impl<W: Worker> Consumer for Of<W> {
         W::ROW
     }
     async fn deliver(&self, body: &[u8], cx: &Cx) -> Result<serde_json::Value, Fault> {
-        let input: W::Input = serde_json::from_slice(body)?;
+        let input: W::Input = serde_json::from_slice(body).map_err(|e| {
+            let what = format!("it is no message for {}", W::ROW.name);
+            PortError::broken_by(what, "only this system itself sends to its queue: see who else may", e)
+        })?;
         let report = self.0.run(input, cx).await?;
         Ok(serde_json::to_value(report)?)
     }
