@@ -104,6 +104,14 @@ impl JobFiles<'_> {
         })
     }
 
+    /// What the runner left at its end; Err where that can't be read, which nobody takes for an end.
+    pub(crate) async fn result(
+        &self,
+    ) -> std::result::Result<Option<std::result::Result<Result, String>>, PortError> {
+        let Some(bytes) = self.get(RESULT).await? else { return Ok(None) };
+        Ok(Some(serde_json::from_slice(&bytes).map_err(|e| format!("its result can't be read: {e}"))))
+    }
+
     pub(crate) async fn put(&self, path: &str, bytes: &[u8]) -> std::result::Result<ports::Put, PortError> {
         self.files.put_once(&self.key(path), bytes).await
     }

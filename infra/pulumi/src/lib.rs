@@ -6,6 +6,7 @@ mod checkpoint;
 mod collect;
 mod engine_events;
 mod failure;
+mod fetched;
 mod job_files;
 mod places;
 mod preview;

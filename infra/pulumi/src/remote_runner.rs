@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
+use domain::ProvisioningRun;
 use domain::identity::Identity;
 use domain::provisioning_run::{Failure, FailureReason};
-use domain::{Digest, ProvisioningRun};
 use events::ProvisioningRunId;
 use ports::runner::{ApplyJob, ApplyOutcome, Job, Phase, PlanOutcome, Progress, Zombie};
 use ports::runner_place::{JobClaim, JobName, Order};
 use ports::{Clock, PortError, Put, Receipts, RunStopper, Runner, SecretBroker};
 
-use crate::about::{ABOUT, About, MOVED};
+use crate::about::{About, MOVED};
 use crate::collect;
+use crate::fetched::{self, Fetched, disk};
 use crate::job_files::{
-    CLAIM, CONFIG, FILES, JobFiles, ORDERED, Ordered, PLAN, RESULT, Result as Left, SHEET, STATE, STATES,
-    Sheet, part,
+    CLAIM, CONFIG, JobFiles, ORDERED, Ordered, PLAN, Result as Left, SHEET, STATE, STATES, Sheet,
 };
 use crate::places::{Place, Places};
 use crate::redact::Redactor;
 use crate::remote_stopper::{RemoteStopper, half, starts};
 use crate::runner::PLAN_STARTS;
-use crate::workspace::{self, Workspace};
+use crate::workspace::Workspace;
 
 /// The runner.
 pub struct RemoteRunner {
@@ -113,10 +113,17 @@ impl RemoteRunner {
     }
 
     async fn look_at(&self, name: &JobName) -> Result<Found, PortError> {
-        let files = self.files(name);
-        if let Some(left) = files.read::<Left>(RESULT).await? {
-            return Ok(Found::Left(left));
+        match self.files(name).result().await? {
+            Some(Ok(left)) => Ok(Found::Left(left)),
+            Some(Err(unusable)) => self.look_past(name, Some(unusable)).await,
+            None => self.look_past(name, None).await,
         }
+    }
+
+    /// What is known of a start without its result. One that is there and can't be used proves no end: what the place
+    /// says does.
+    async fn look_past(&self, name: &JobName, unusable: Option<String>) -> Result<Found, PortError> {
+        let files = self.files(name);
         let Some(ordered) = files.read::<Ordered>(ORDERED).await? else { return Ok(Found::Nothing) };
         if ordered.never {
             return Ok(Found::Never);
@@ -140,11 +147,19 @@ impl RemoteRunner {
         }
         match self.places.get(ordered.place)?.gone(&claim, now).await? {
             None => Ok(Found::Running),
-            // It may have left its result just before.
-            Some(proof) => Ok(match files.read::<Left>(RESULT).await? {
-                Some(left) => Found::Left(left),
-                None => Found::Dead { proof, claimed: true },
-            }),
+            Some(proof) => {
+                let unusable = match unusable {
+                    Some(why) => Some(why),
+                    // It may have left its result just before.
+                    None => match files.result().await? {
+                        Some(Ok(left)) => return Ok(Found::Left(left)),
+                        Some(Err(why)) => Some(why),
+                        None => None,
+                    },
+                };
+                let proof = unusable.map_or(proof.clone(), |why| format!("{proof}; {why}"));
+                Ok(Found::Dead { proof, claimed: true })
+            }
         }
     }
 
@@ -207,43 +222,9 @@ impl RemoteRunner {
         Ok(refused.map_or(Begun::Asked, Begun::Refused))
     }
 
-    /// Puts what a runner left where a runner of this machine would have left it.
-    async fn fetch(&self, name: &JobName, left: &Left) -> Result<(Workspace, PathBuf), PortError> {
+    async fn fetch(&self, name: &JobName, left: &Left) -> Result<Result<Fetched, String>, PortError> {
         let root = self.scratch.join(format!("{}-{}-{}", name.run, name.phase.as_str(), name.start));
-        let workspace = Workspace::create(root.join("work")).map_err(disk)?;
-        let session = root.join("session");
-        let files = self.files(name);
-        for (path, digest) in &left.files {
-            let bytes = files.get(&format!("{FILES}/{}", part(path))).await?;
-            let bytes = bytes.filter(|b| Digest::of(b) == *digest).ok_or_else(|| {
-                PortError::broken(
-                    format!("file {path} of job {} is missing, or isn't what its runner left", name.folder()),
-                    "plan again",
-                )
-            })?;
-            // A path that leaves its folder is nobody's.
-            let plain = path.split('/').all(|p| !p.is_empty() && p != "." && p != "..");
-            let Some(file) = plain.then(|| root.join(path)) else { continue };
-            if let Some(folder) = file.parent() {
-                std::fs::create_dir_all(folder).map_err(disk)?;
-            }
-            workspace::write(&file, &bytes).map_err(disk)?;
-        }
-        std::fs::create_dir_all(&session).map_err(disk)?;
-        Ok((workspace, session))
-    }
-
-    fn about(workspace: &Workspace) -> Result<About, PortError> {
-        let bytes = std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?;
-        let about: About = serde_json::from_slice(&bytes)
-            .map_err(|e| PortError::broken_by("a job doesn't say what it was", "plan again", e))?;
-        // They become a path, and whoever wrote them ran a program.
-        let plain =
-            |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-        if plain(&about.project) && plain(&about.stack) {
-            return Ok(about);
-        }
-        Err(PortError::broken("a job names no project and stack of Pulumi", "plan again"))
+        fetched::fetch(&self.files(name), &root, left).await
     }
 
     fn forget(&self, workspace: &Workspace) {
@@ -261,8 +242,17 @@ impl RemoteRunner {
         }
     }
 
-    /// An apply that died after somebody had begun: what it did is what the newest of its states says.
-    async fn died(&self, job: &ApplyJob, name: &JobName, proof: String) -> Result<ApplyOutcome, PortError> {
+    /// An apply of which nothing more comes. Where somebody had begun, what it did is what the newest of its states says.
+    async fn dead(
+        &self,
+        job: &ApplyJob,
+        name: &JobName,
+        proof: String,
+        claimed: bool,
+    ) -> Result<Progress<ApplyOutcome>, PortError> {
+        if !claimed {
+            return Ok(Progress::Dead { proof });
+        }
         let state = self.last_state(name).await?;
         let (project, stack) = ("remote".to_owned(), "remote".to_owned());
         let root = self.scratch.join(format!("{}-dead", name.run));
@@ -286,7 +276,7 @@ impl RemoteRunner {
         let end = collect::End::Died(proof);
         let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);
         self.forget(&workspace);
-        Ok(collect::withheld(outcome, &job.lost_secrets))
+        Ok(Progress::Finished(collect::withheld(outcome, &job.lost_secrets)))
     }
 }
 
@@ -302,10 +292,6 @@ fn kubeconfig(job: &Job) -> Option<String> {
         Ok(Identity::Kubeconfig(secret)) => Some(secret.to_owned()),
         Ok(Identity::Role(_) | Identity::OwnRole(_)) | Err(_) => None,
     }
-}
-
-fn disk(error: std::io::Error) -> PortError {
-    PortError::unavailable("this function's disk", error)
 }
 
 #[async_trait]
@@ -362,10 +348,16 @@ impl Runner for RemoteRunner {
                 "it was killed".clone_into(&mut died);
                 continue;
             }
-            let (workspace, session) = self.fetch(&name, &left).await?;
-            let about = Self::about(&workspace)?;
-            let outcome = collect::plan(&session, &workspace, &about, exit, &self.redactor(job).await?);
-            self.forget(&workspace);
+            let fetched = match self.fetch(&name, &left).await? {
+                Ok(fetched) => fetched,
+                Err(unusable) => {
+                    died = unusable;
+                    continue;
+                }
+            };
+            let Fetched { workspace, session, about } = &fetched;
+            let outcome = collect::plan(session, workspace, about, exit, &self.redactor(job).await?);
+            self.forget(workspace);
             return Ok(Progress::Finished(outcome));
         }
         let message = format!("it was begun {PLAN_STARTS} times, last: {died}; plan again");
@@ -404,21 +396,25 @@ impl Runner for RemoteRunner {
             }
             Found::Nothing | Found::Running => return Ok(Progress::Running),
             Found::Never => return Ok(Progress::Dead { proof: "Pulumi was never started".to_owned() }),
-            Found::Dead { proof, claimed: false } => return Ok(Progress::Dead { proof }),
-            Found::Dead { proof, claimed: true } => {
-                return self.died(job, &name, proof).await.map(Progress::Finished);
-            }
+            Found::Dead { proof, claimed } => return self.dead(job, &name, proof, claimed).await,
             Found::Left(left) => left,
         };
         if let Some(failure) = left.not_started {
             return Ok(Progress::Finished(collect::not_started(&failure.message)));
         }
+        let Fetched { workspace, session, about } = match self.fetch(&name, &left).await? {
+            Ok(fetched) => fetched,
+            Err(unusable) => {
+                return match self.look_past(&name, Some(unusable)).await? {
+                    Found::Dead { proof, claimed } => self.dead(job, &name, proof, claimed).await,
+                    _ => Ok(Progress::Running),
+                };
+            }
+        };
         let end = match (left.exit.clone(), &left.died) {
             (Some(exit), _) => collect::End::Exited(exit),
             (None, why) => collect::End::Died(why.clone().unwrap_or_else(|| "it left no end".to_owned())),
         };
-        let (workspace, session) = self.fetch(&name, &left).await?;
-        let about = Self::about(&workspace)?;
         let redactor = self.redactor(&job.job).await?;
         let before = job.job.state.as_deref();
         let outcome = collect::apply(&session, &workspace, &about, &end, before, &redactor);

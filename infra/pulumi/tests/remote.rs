@@ -205,6 +205,54 @@ async fn a_runner_that_died_is_dead_when_its_time_is_over_and_never_before() {
     assert_eq!(stage.asked(), (1, 0));
 }
 
+/// Results that nobody can use: no JSON, a file that isn't there, nothing that says what it was.
+fn unusable() -> [String; 3] {
+    let exit = json!({"steps": [], "ended_by": "completed", "started_unix_ms": 1, "ended_unix_ms": 2,
+                      "killed": false, "survivors": []});
+    let left =
+        |files: Value| json!({"notStarted": null, "exit": exit, "died": null, "files": files}).to_string();
+    ["{".to_owned(), left(json!({"work/about.json": Digest::of(b"gone")})), left(json!({}))]
+}
+
+#[tokio::test]
+async fn a_result_that_nobody_can_use_proves_no_end() {
+    for result in unusable() {
+        let stage = Stage::new(Choice::Function);
+        running(&stage.apply(true).await);
+        assert!(stage.claim("function 1", 14).await);
+        let state = json!({"version": 3, "deployment": {"resources": []}}).to_string();
+        stage.files.put_once(&Stage::key("out/states/000000.json"), state.as_bytes()).await.unwrap();
+        stage.files.put_once(&Stage::key("out/result.json"), result.as_bytes()).await.unwrap();
+        running(&stage.apply(false).await);
+        stage.pass(15);
+        let Progress::Finished(outcome) = stage.apply(false).await else { panic!("{result}") };
+        let failure = outcome.failure.unwrap();
+        assert_eq!(failure.reason, FailureReason::Interrupted, "{result}");
+        assert!(failure.message.contains("its time is over; "), "{}", failure.message);
+        assert_eq!(outcome.state, Some(state.into_bytes()), "{result}");
+        assert_eq!(stage.asked(), (1, 0), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_whose_result_nobody_can_use_is_made_again() {
+    for result in unusable() {
+        let stage = Stage::new(Choice::Function);
+        let plan = async || stage.runner.plan(&job(stage.clock.now())).await.unwrap();
+        assert!(matches!(plan().await, Progress::Running));
+        assert!(stage.claim("function 1", 14).await);
+        for (file, bytes) in [("out/result.json", result.as_bytes()), ("out/claim.json", b"")] {
+            let key = Stage::key(file).replace("apply-1", "plan-1");
+            let claim = stage.files.get(&Stage::key(file)).await.unwrap();
+            let bytes = claim.as_deref().unwrap_or(bytes);
+            stage.files.put_once(&key, bytes).await.unwrap();
+        }
+        stage.pass(15);
+        assert!(matches!(plan().await, Progress::Running), "{result}");
+        assert_eq!(stage.asked(), (2, 0), "{result}");
+    }
+}
+
 #[tokio::test]
 async fn what_nobody_came_for_was_never_started_and_can_t_be_any_more() {
     let stage = Stage::new(Choice::Function);
