@@ -47,15 +47,16 @@ async fn wake(queues: &Queues, message: aws_lambda_events::sqs::SqsMessage, resp
         Ok(message) => queues.queue.send(&message).await.map(|()| true),
         Err(fault) => queues.queue.bury(&delivery, &ports::error::chain(&fault)).await,
     };
-    if let Ok(true) = settled {
-        return;
-    }
-    response.batch_item_failures.push(failure(id.clone()));
-    if let Err(e) = settled {
-        tracing::warn!(message = id, error = %e.chain(), "not settled; it comes again");
-        // Soon: a run waits for it.
-        if let Err(e) = queues.queue.retry(&delivery, SOON, false).await {
-            tracing::warn!(message = id, error = %e.chain(), "it comes again when its queue shows it");
+    match settled {
+        Ok(true) => return,
+        Ok(false) => {}
+        Err(e) => {
+            tracing::warn!(message = id, error = %e.chain(), "not settled; it comes again");
+            // Soon: a run waits for it.
+            if let Err(e) = queues.queue.retry(&delivery, SOON, false).await {
+                tracing::warn!(message = id, error = %e.chain(), "it comes again when its queue shows it");
+            }
         }
     }
+    response.batch_item_failures.push(failure(id));
 }

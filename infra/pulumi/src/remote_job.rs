@@ -14,13 +14,13 @@ use ports::runner_place::{JobClaim, JobName};
 use ports::{Clock, PortError, Put, Receipts, SecretBroker};
 use process::Life;
 
-use crate::about::{ABOUT, About};
+use crate::about::ABOUT;
 use crate::checkpoint::Checkpoint;
 use crate::job_files::{
     CLAIM, CONFIG, FILES, JobFiles, PLAN, RESULT, Result as Left, SHEET, STATE, STATES, STOP, Sheet, part,
 };
 use crate::runner::{HostRunner, NotStarted};
-use crate::workspace::{self, SHOWN, Workspace};
+use crate::workspace::{self, SHOWN};
 
 /// What a runner needs for one job.
 pub struct Work<'a> {
@@ -65,7 +65,7 @@ pub async fn work(work: &Work<'_>, name: &JobName) -> Result<bool, PortError> {
     }
     let left = match job(work, &files, name).await {
         Ok(job) => run(work, &files, name, &job).await?,
-        Err(why) => why.left(name.phase),
+        Err(why) => not_started(why, name.phase),
     };
     let left = serde_json::to_vec(&left)
         .map_err(|e| PortError::broken_by("a job's result can't be written", "report this", e))?;
@@ -86,25 +86,15 @@ async fn keep(work: &Work<'_>, files: &JobFiles<'_>, path: &str, bytes: &[u8]) -
     }
 }
 
-/// Why Pulumi was not started.
-enum NotBegun {
-    /// It may be another time.
-    Later(PortError),
-    /// It won't be.
-    Never(Failure),
-}
-
-impl NotBegun {
-    /// A plan is begun again for what passes; an apply is begun once.
-    fn left(self, phase: Phase) -> Left {
-        let nothing = Left { not_started: None, exit: None, died: None, files: BTreeMap::new() };
-        match (self, phase) {
-            (NotBegun::Later(e), Phase::Plan) => Left { died: Some(e.chain()), ..nothing },
-            (NotBegun::Later(e), Phase::Apply) => {
-                Left { not_started: Some(failed(phase, e.chain())), ..nothing }
-            }
-            (NotBegun::Never(failure), _) => Left { not_started: Some(failure), ..nothing },
+/// What a job leaves that was not started. A plan is begun again for what passes; an apply is begun once.
+fn not_started(why: NotStarted, phase: Phase) -> Left {
+    let nothing = Left { not_started: None, exit: None, died: None, files: BTreeMap::new() };
+    match (why, phase) {
+        (NotStarted::Later(e), Phase::Plan) => Left { died: Some(e.chain()), ..nothing },
+        (NotStarted::Later(e), Phase::Apply) => {
+            Left { not_started: Some(failed(phase, e.chain())), ..nothing }
         }
+        (NotStarted::Never(failure), _) => Left { not_started: Some(failure), ..nothing },
     }
 }
 
@@ -117,9 +107,9 @@ fn failed(phase: Phase, message: String) -> Failure {
 }
 
 /// Reads the sheet and the secrets that it names.
-async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<ApplyJob, NotBegun> {
-    let never = |message: String| NotBegun::Never(failed(name.phase, message));
-    let fault = |e: PortError| if e.is_temporary() { NotBegun::Later(e) } else { never(e.chain()) };
+async fn job(work: &Work<'_>, files: &JobFiles<'_>, name: &JobName) -> Result<ApplyJob, NotStarted> {
+    let never = |message: String| NotStarted::Never(failed(name.phase, message));
+    let fault = |e: PortError| if e.is_temporary() { NotStarted::Later(e) } else { never(e.chain()) };
     let gone = |what: &str| never(format!("{} has no {what}; plan again", files.folder));
     let sheet: Sheet = files.read(SHEET).await.map_err(fault)?.ok_or_else(|| gone("sheet"))?;
     if sheet.name != *name {
@@ -193,17 +183,13 @@ async fn run(
     // Before the start: from there on nothing may end this early, or a running apply would be left alone.
     let redactor = match work.host.access_redactor(&job.job).await {
         Ok(redactor) => redactor,
-        Err(e) => return Ok(NotBegun::Later(e).left(name.phase)),
+        Err(e) => return Ok(not_started(NotStarted::Later(e), name.phase)),
     };
-    match work.host.start(&job.job, name.phase, name.start, applied).await {
-        Ok(()) => {}
-        Err(NotStarted::Later(e)) => return Ok(NotBegun::Later(e).left(name.phase)),
-        Err(NotStarted::Never(failure)) => return Ok(NotBegun::Never(failure).left(name.phase)),
+    if let Err(why) = work.host.start(&job.job, name.phase, name.start, applied).await {
+        return Ok(not_started(why, name.phase));
     }
     let session = work.host.session(name.run, name.phase, name.start);
-    let workspace = Workspace { root: work.host.workspace(name.run, name.phase, name.start) };
-    let about: About = serde_json::from_slice(&std::fs::read(workspace.root.join(ABOUT)).map_err(disk)?)
-        .map_err(|e| PortError::broken_by("a job doesn't say what it is", "report this", e))?;
+    let (workspace, about) = work.host.about(name.run, name.phase, name.start).await?;
     let checkpoint = workspace.checkpoint(&about.project, &about.stack);
     let mut states = States { written: Digest::of(&job.job.state.clone().unwrap_or_default()), number: 0 };
     let mut looks = 0;
@@ -242,7 +228,7 @@ async fn run(
     let state = (format!("work/{}", state.display()), checkpoint.clone());
     // The controller masks what it knows, in what it has decoded; what this run's identity was given, nobody else knows.
     // The state is kept as Pulumi wrote it, and beside it what may be shown of it.
-    let read = |(path, file): (String, PathBuf)| Some((path, workspace::read(&work.host.data(), &file)?));
+    let read = |(path, file): (String, PathBuf)| Some((path, workspace::read(work.host.data(), &file)?));
     let printed = outputs(&session).into_iter().filter_map(read);
     let printed =
         printed.map(|(path, text)| (path, redactor.text(&String::from_utf8_lossy(&text)).into_bytes()));
@@ -256,10 +242,6 @@ async fn run(
         keep(work, files, &format!("{FILES}/{}", part(&path)), &bytes).await?;
     }
     Ok(Left { not_started: None, exit, died, files: kept })
-}
-
-fn disk(error: std::io::Error) -> PortError {
-    PortError::unavailable("this runner's disk", error)
 }
 
 /// What the steps of a session printed.

@@ -145,22 +145,20 @@ impl RemoteRunner {
             let proof = "nobody came to work on it, and nobody can any more".to_owned();
             return Ok(Found::Dead { proof, claimed: false });
         }
-        match self.places.get(ordered.place)?.gone(&claim, now).await? {
-            None => Ok(Found::Running),
-            Some(proof) => {
-                let unusable = match unusable {
-                    Some(why) => Some(why),
-                    // It may have left its result just before.
-                    None => match files.result().await? {
-                        Some(Ok(left)) => return Ok(Found::Left(left)),
-                        Some(Err(why)) => Some(why),
-                        None => None,
-                    },
-                };
-                let proof = unusable.map_or(proof.clone(), |why| format!("{proof}; {why}"));
-                Ok(Found::Dead { proof, claimed: true })
-            }
+        let Some(mut proof) = self.places.get(ordered.place)?.gone(&claim, now).await? else {
+            return Ok(Found::Running);
+        };
+        // It may have left its result just before.
+        let result = match unusable {
+            Some(why) => Some(Err(why)),
+            None => files.result().await?,
+        };
+        match result {
+            Some(Ok(left)) => return Ok(Found::Left(left)),
+            Some(Err(why)) => proof = format!("{proof}; {why}"),
+            None => {}
         }
+        Ok(Found::Dead { proof, claimed: true })
     }
 
     /// Whoever might still come finds it taken: so nobody has begun, and nobody will. None: somebody was faster.

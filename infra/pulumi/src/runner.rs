@@ -77,8 +77,8 @@ pub(crate) enum NotStarted {
 
 impl HostRunner {
     /// Where everything of its runs is.
-    pub(crate) fn data(&self) -> PathBuf {
-        self.settings.data.clone()
+    pub(crate) fn data(&self) -> &Path {
+        &self.settings.data
     }
 
     pub(crate) fn session(&self, run: ProvisioningRunId, phase: Phase, start: u32) -> PathBuf {
@@ -272,7 +272,8 @@ impl HostRunner {
         Ok(Progress::Finished(outcome.await?))
     }
 
-    async fn about(
+    /// What one start of a run works in, and what that says of itself.
+    pub(crate) async fn about(
         &self,
         run: ProvisioningRunId,
         phase: Phase,

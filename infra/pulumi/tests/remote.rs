@@ -205,13 +205,17 @@ async fn a_runner_that_died_is_dead_when_its_time_is_over_and_never_before() {
     assert_eq!(stage.asked(), (1, 0));
 }
 
-/// Results that nobody can use: no JSON, a file that isn't there, nothing that says what it was.
-fn unusable() -> [String; 3] {
+/// The result of a session that ended well, with these files.
+fn ended(files: &BTreeMap<&str, Digest>) -> String {
     let exit = json!({"steps": [], "ended_by": "completed", "started_unix_ms": 1, "ended_unix_ms": 2,
                       "killed": false, "survivors": []});
-    let left =
-        |files: Value| json!({"notStarted": null, "exit": exit, "died": null, "files": files}).to_string();
-    ["{".to_owned(), left(json!({"work/about.json": Digest::of(b"gone")})), left(json!({}))]
+    json!({"notStarted": null, "exit": exit, "died": null, "files": files}).to_string()
+}
+
+/// Results that nobody can use: no JSON, a file that isn't there, nothing that says what it was.
+fn unusable() -> [String; 3] {
+    let gone = BTreeMap::from([("work/about.json", Digest::of(b"gone"))]);
+    ["{".to_owned(), ended(&gone), ended(&BTreeMap::new())]
 }
 
 #[tokio::test]
@@ -241,10 +245,9 @@ async fn a_plan_whose_result_nobody_can_use_is_made_again() {
         let plan = async || stage.runner.plan(&job(stage.clock.now())).await.unwrap();
         assert!(matches!(plan().await, Progress::Running));
         assert!(stage.claim("function 1", 14).await);
-        for (file, bytes) in [("out/result.json", result.as_bytes()), ("out/claim.json", b"")] {
+        let claim = stage.files.get(&Stage::key("out/claim.json")).await.unwrap().unwrap();
+        for (file, bytes) in [("out/result.json", result.as_bytes()), ("out/claim.json", &claim)] {
             let key = Stage::key(file).replace("apply-1", "plan-1");
-            let claim = stage.files.get(&Stage::key(file)).await.unwrap();
-            let bytes = claim.as_deref().unwrap_or(bytes);
             stage.files.put_once(&key, bytes).await.unwrap();
         }
         stage.pass(15);
@@ -349,10 +352,7 @@ async fn what_its_runner_masks_is_in_no_outcome_and_the_state_is_kept_as_it_is()
         stage.files.put_once(&Stage::key(&file), text.as_bytes()).await.unwrap();
         files.insert(path, Digest::of(text.as_bytes()));
     }
-    let exit = json!({"steps": [], "ended_by": "completed", "started_unix_ms": 1, "ended_unix_ms": 2,
-                      "killed": false, "survivors": []});
-    let left = json!({"notStarted": null, "exit": exit, "died": null, "files": files}).to_string();
-    stage.files.put_once(&Stage::key("out/result.json"), left.as_bytes()).await.unwrap();
+    stage.files.put_once(&Stage::key("out/result.json"), ended(&files).as_bytes()).await.unwrap();
     let Progress::Finished(outcome) = stage.apply(false).await else { panic!("it has ended") };
     assert_eq!(outcome.outputs, json!({"key": "[secret]", "n": 1}));
     assert_eq!(outcome.state, Some(state("key-of-a-role").into_bytes()));

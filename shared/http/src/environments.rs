@@ -16,7 +16,7 @@ use crate::identity::Caller;
 use crate::problem::Problem;
 
 /// How many environments are listed at most.
-const PAGE: usize = 500;
+const PAGE: u32 = 500;
 
 /// Which environments are listed.
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) struct Filter {
     /// Those behind this one, in the order of their ids.
     after: Option<EnvironmentId>,
     /// At most so many.
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 fn view(environment: &Environment, slot: Option<&EnvironmentSlot>) -> Value {
@@ -44,15 +44,11 @@ pub(crate) async fn list(
     caller: Caller,
     Query(filter): Query<Filter>,
 ) -> Result<Json<Vec<Value>>, Problem> {
-    let limit = filter.limit.unwrap_or(PAGE);
-    if limit == 0 || limit > PAGE {
-        let detail = format!("limit must be from 1 to {PAGE}; ask for the next page with after");
-        return Err(Problem::new(400, "invalid-query", detail));
-    }
+    let limit = extract::limit(filter.limit, PAGE)?;
     let mut environments = api.store.find_all::<Environment>(By::Tenant(&caller.tenant)).await?;
     environments.sort_by(|a, b| a.id.cmp(&b.id));
     environments.retain(|e| filter.after.as_ref().is_none_or(|after| e.id > *after));
-    environments.truncate(limit);
+    environments.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     let slots = api.store.find_all::<EnvironmentSlot>(By::Tenant(&caller.tenant)).await?;
     let slot = |e: &Environment| slots.iter().find(|s| s.environment == e.id);
     Ok(Json(environments.iter().map(|e| view(e, slot(e))).collect()))

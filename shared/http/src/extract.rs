@@ -23,6 +23,16 @@ pub(crate) struct Raw(pub Bytes);
 /// No parameters at all.
 pub(crate) struct NoQuery;
 
+/// How many are listed: as many as are asked for, or the most that a page has.
+pub(crate) fn limit(asked: Option<u32>, most: u32) -> Result<u32, Problem> {
+    let limit = asked.unwrap_or(most);
+    if limit == 0 || limit > most {
+        let detail = format!("limit must be from 1 to {most}; ask for the next page with after");
+        return Err(Problem::new(400, "invalid-query", detail));
+    }
+    Ok(limit)
+}
+
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -72,10 +72,7 @@ pub(crate) async fn list(
     Query(filter): Query<Filter>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let wrong = |detail: String| Problem::new(400, "invalid-query", detail);
-    let limit = filter.limit.unwrap_or(PAGE);
-    if limit == 0 || limit > PAGE {
-        return Err(wrong(format!("limit must be from 1 to {PAGE}; ask for the next page with after")));
-    }
+    let limit = extract::limit(filter.limit, PAGE)?;
     let after = match filter.after {
         Some(run) => Some(need(&api, &caller, run).await?),
         None => None,
